@@ -77,13 +77,10 @@ static bool fits(void *arg, uint32_t from, const void *greeting, size_t len)
     return good;
 }
 
-static void no_send(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+static void no_send(void *arg, uint32_t node)
 {
-    (void)care;
     (void)arg;
     (void)node;
-    (void)len;
-    free(data);
 }
 
 /* Small steps forwards and backwards, and long ones. */
@@ -127,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct link_env env = {.arg = &receiver,
                            .nnodes = NODES,
                            .step = STEP,
-                           .send = no_send,
+                           .native = no_send,
                            .deliver = deliver,
                            .find = find,
                            .introduce = introduce,

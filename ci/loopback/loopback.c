@@ -17,8 +17,10 @@ static void on_notice(struct loopback *net, void *arg)
         if (node->view == NULL)
             loopback_tell(node, loss->lost, false);
         link_again(node->link, loopback_handle(node, loss->lost), true);
-        if (node->view != NULL)
+        if (node->view != NULL) {
+            link_forget(node->link, loopback_handle(node, loss->lost));
             view_accuse(node->view, loss->lost, loss->left);
+        }
     }
     free(arg);
 }

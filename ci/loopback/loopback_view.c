@@ -69,7 +69,7 @@ static void changed(void *arg, const struct ranges *lost, const struct ranges *l
     for (struct ranges_at at = {0}; ranges_next(lost, &at);) {
         struct loopback_node *out = &net->nodes[at.number];
         node->told[at.number] = true;
-        link_again(node->link, at.number, true);
+        link_forget(node->link, at.number);
         if (!out->gone && net->conf.left_out != NULL)
             net->conf.left_out(net->conf.arg, at.number);
         out->gone = true; /* until it hears of it, it may give answers that count no more */

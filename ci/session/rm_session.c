@@ -134,23 +134,27 @@ static void *sender(void *arg)
     return NULL;
 }
 
-static void session_send(struct rm *base, uint32_t node, void *data, size_t len,
-                         enum frame_care care)
+/* What the thread has counts as sent: it tells of what it cannot send. */
+static void session_ready(struct rm *base, uint32_t node)
 {
-    (void)care;
     struct session_rm *rm = of(base);
     struct message *m = calloc(1, sizeof *m), **end = &rm->queue;
-    if (m == NULL) {
-        free(data);
+    struct wire_out out = {0};
+    uint64_t ticket = m != NULL ? rm->host.next(rm->host.arg, node, SIZE_MAX, &out) : 0;
+    if (ticket == 0) {
+        wire_out_free(&out);
+        free(m);
         return;
     }
-    *m = (struct message){NULL, node, data, len};
+    m->node = node;
+    m->data = wire_out_take(&out, &m->len);
     pthread_mutex_lock(&rm->lock);
     while (*end != NULL)
         end = &(*end)->next;
     *end = m;
     pthread_cond_signal(&rm->wake);
     pthread_mutex_unlock(&rm->lock);
+    rm->host.arrived(rm->host.arg, node, ticket);
 }
 
 static struct rm_peer session_peer(struct rm *rm, uint32_t node)
@@ -287,7 +291,7 @@ static struct rm *session_open(const struct boot *boot, const struct conf *conf,
 __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .name = "session",
     .open = session_open,
-    .send = session_send,
+    .ready = session_ready,
     .peer = session_peer,
     .abort = session_abort,
     .close = session_close,

@@ -6,20 +6,24 @@
 #include <stdlib.h>
 
 struct rm {
-    int nothing;
+    struct rm_host host;
 };
 
 static struct rm *alone_open(const struct boot *boot, const struct conf *conf,
                              struct event_base *base, const struct rm_host *host, struct err *err)
 {
-    (void)boot, (void)conf, (void)base, (void)host, (void)err;
-    return calloc(1, sizeof(struct rm));
+    struct rm *rm = calloc(1, sizeof *rm);
+    (void)boot, (void)conf, (void)base, (void)err;
+    if (rm != NULL)
+        rm->host = *host;
+    return rm;
 }
 
-static void alone_send(struct rm *rm, uint32_t node, void *data, size_t len, enum frame_care care)
+static void alone_ready(struct rm *rm, uint32_t node)
 {
-    (void)rm, (void)node, (void)len, (void)care;
-    free(data);
+    struct wire_out out = {0};
+    rm->host.arrived(rm->host.arg, node, rm->host.next(rm->host.arg, node, SIZE_MAX, &out));
+    wire_out_free(&out);
 }
 
 static struct rm_peer alone_peer(struct rm *rm, uint32_t node)
@@ -44,7 +48,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .name = "alone",
     .native = "nothing",
     .open = alone_open,
-    .send = alone_send,
+    .ready = alone_ready,
     .peer = alone_peer,
     .abort = alone_abort,
     .close = alone_close,

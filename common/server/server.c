@@ -22,18 +22,6 @@ bool server_turn(struct server *server, int64_t ms)
     return event_base_loop(server->base, EVLOOP_ONCE) == 0;
 }
 
-struct rm_peer server_peer(const struct server *server, uint32_t node)
-{
-    struct rm_peer peer = server->rm_ops->peer(server->rm, node);
-    struct link_owed owed = link_owed(server->link, node);
-    peer.reached |= direct_is_up(server->direct, node);
-    peer.queued += owed.frames;
-    peer.must += owed.must;
-    peer.should += owed.should;
-    peer.queued_bytes += owed.bytes;
-    return peer;
-}
-
 bool server_tell_launcher(unsigned char what)
 {
     return send(BOOT_FD_CONTROL, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
@@ -102,6 +90,8 @@ void server_learn(struct server *server, uint32_t node, enum rm_fact fact)
 {
     if (server->rm_ops->learn != NULL && server->rm != NULL)
         server->rm_ops->learn(server->rm, node, fact);
+    if (fact == RM_LEFT)
+        link_forget(server->link, node);
 }
 
 uint32_t server_members_here(const struct server *server, const struct procset *set)

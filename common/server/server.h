@@ -239,10 +239,6 @@ void server_resume(struct server *server);
  * @return whether the loop can go on @thread the loop's */
 bool server_turn(struct server *server, int64_t ms);
 
-/** @return how it stands with server @p node, whichever way what is sent to it goes @thread the
- * loop's, while there is a back end */
-struct rm_peer server_peer(const struct server *server, uint32_t node);
-
 /** @param what BOOT_SAYS_… (boot.h) @return whether the launcher takes it @thread the loop's */
 bool server_tell_launcher(unsigned char what);
 
@@ -274,8 +270,8 @@ bool server_has_left(const struct server *server, uint32_t node);
  * @param message type byte and body of a frame; its bytes are taken @thread the loop's */
 void server_say(struct server *server, struct wire_out *message);
 
-/** Tells the RM's back end what this server has learnt of another one, where it asks for that.
- * @thread the loop's */
+/** Tells the RM's back end what this server has learnt of another one, where it asks for that. Of
+ * one that has left nothing is kept any more. @thread the loop's */
 void server_learn(struct server *server, uint32_t node, enum rm_fact fact);
 
 /** @return how many processes of this node are in a set @thread the loop's */

@@ -39,25 +39,24 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     link_send_shared(link, node, frame, NULL);
 }
 
-/* Hands a frame over: to a connection, or to the back end. @param body what follows it in other
- * memory; NULL: it is whole @return false: out of memory, and it was not sent */
+/* Keeps a frame for its way. @param body what follows it in other memory; NULL: it is whole
+ * @return false: out of memory, and it was not sent */
 static bool hand_over(struct link_peer *peer, struct wire_out *out, struct shared_bytes *body,
-                      enum frame_care care, bool connected)
+                      enum frame_care care, uint64_t number)
 {
-    const struct link_env *env = &peer->link->env;
     size_t len, more = body != NULL ? body->len : 0;
     wire_set_u32(out, 0, (uint32_t)(out->len - 4 + more));
     void *data = wire_out_take(out, &len);
-    struct outgoing *o = connected ? outgoing_new(data, len, body, care, peer->numbers + 1) : NULL;
-    if (connected && o == NULL)
+    struct outgoing *o = outgoing_new(data, len, body, care, number);
+    if (o == NULL)
         return false;
-    peer->numbers += care != CARE_MAY;
+    peer->numbers += number != 0;
     peer->counts.frames_out++;
     peer->counts.bytes_out += len + more;
-    if (connected)
+    if (number != 0)
         link_peer_keep(peer, o);
     else
-        env->send(env->arg, peer->node, data, len, care);
+        link_peer_keep_loose(peer, o);
     return true;
 }
 
@@ -74,44 +73,54 @@ static struct shared_bytes *take_large(struct wire_out *frame)
 /* Writes all of a frame but its @p apart last bytes, and hands it over. @param frame its type and
  * body, before @p body @return false: out of memory */
 static bool build(struct link_peer *peer, const struct wire_out *frame, struct shared_bytes *body,
-                  size_t apart, enum frame_care care, bool connected)
+                  size_t apart, enum frame_care care, bool loose)
 {
     const struct link *link = peer->link;
     struct wire_out out = {0};
     size_t more = body != NULL && apart == 0 ? body->len : 0;
+    uint64_t number = loose ? 0 : peer->numbers + 1;
     wire_reserve(&out, HEADER + TAKEN + frame->len + more);
-    link_put_header(link, care != CARE_MAY ? peer->numbers + 1 : 0, &out);
-    if (care != CARE_MAY && peer->numbers == 0 && link->env.greet != NULL)
+    link_put_header(link, number, &out);
+    if (number == 1 && link->env.greet != NULL)
         put_greeting(link, peer->node, &out);
-    bool tells = care != CARE_MAY && link_peer_put_taken(peer, &out);
+    bool tells = !loose && link_peer_put_taken(peer, &out);
     wire_put_raw(&out, frame->data, frame->len);
     if (more > 0)
         wire_put_raw(&out, body->data, more);
-    bool good = !frame->failed && !out.failed && out.len - 4 + apart <= UINT32_MAX;
+    bool good = !frame->failed && !out.failed && out.len + apart < UINT32_MAX;
     if (good && tells)
         link_peer_told(peer);
-    good = good && hand_over(peer, &out, apart > 0 ? body : NULL, care, connected);
+    good = good && hand_over(peer, &out, apart > 0 ? body : NULL, care, number);
     wire_out_free(&out);
     return good;
+}
+
+static void send_frame(struct link *link, uint32_t node, struct wire_out *frame,
+                       struct shared_bytes *body, enum frame_care care, bool loose)
+{
+    struct link_peer *peer = link_peer_at(link, node);
+    size_t apart = body != NULL && body->len >= SHARED_MIN ? body->len : 0;
+    bool lost = peer != NULL && peer->forgotten && care != CARE_MAY;
+    if (!lost && (peer == NULL || !build(peer, frame, body, apart, care, loose)))
+        log_error("a frame of %zu bytes to node %u could not be built: out of memory, or too long",
+                  frame->len + (body != NULL ? body->len : 0), node);
+    wire_out_free(frame);
+}
+
+void link_send_loose(struct link *link, uint32_t node, struct wire_out *frame, enum frame_care care)
+{
+    send_frame(link, node, frame, NULL, care, true);
 }
 
 void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
                       struct shared_bytes *body)
 {
-    const struct link_env *env = &link->env;
-    struct link_peer *peer = link_peer_at(link, node);
     enum frame_care care = frame->len > 0 ? frame_care((enum frame_type)frame->data[0]) : CARE_MUST;
-    size_t all = frame->len + (body != NULL ? body->len : 0);
-    bool connected =
-        env->connect != NULL && care != CARE_MAY && all < LINK_LONG && env->connect(env->arg, node);
     struct shared_bytes *own = NULL;
-    if (connected && body == NULL && !frame->failed && all >= SHARED_MIN)
+    if (body == NULL && !frame->failed && frame->len >= SHARED_MIN)
         body = own = take_large(frame);
-    size_t apart = connected && body != NULL && body->len >= SHARED_MIN ? body->len : 0;
-    if (peer == NULL || !build(peer, frame, body, apart, care, connected))
-        log_error("a frame to node %u could not be built: out of memory", node);
+    send_frame(link, node, frame, body, care, care == CARE_MAY);
     shared_bytes_drop(own);
-    wire_out_free(frame);
 }
 
 struct link_counts link_counts(const struct link *link, uint32_t node)

@@ -8,11 +8,13 @@
  * The first frame to each server begins with a greeting: what the two must have alike (greeting.h).
  * Since nothing is delivered before the first frame, no frame of a server that does not fit is.
  *
- * Frames go by connections, which tell nothing of what arrives, or natively, by the back end, which
- * sees to it that they do. What a connection takes is kept until the receiver has acknowledged it:
- * all of a server's frames up to a number. That goes along with the next frame to that server, or
- * by itself after a moment. When a connection ends, all that is not acknowledged is sent again, by
- * the next one or natively; the receiver drops what comes twice.
+ * Each frame is kept until it has arrived. Two ways take frames from here when they have room: a
+ * connection (link_next()), or natively the back end (link_batch()). A server has one way at a
+ * time. What came by a connection its receiver acknowledges: all of a server's frames up to a
+ * number. That goes along with the next frame to that server, or by itself after a moment. Of what
+ * goes natively the back end says that it has arrived (link_arrived()). When a way ends or fails,
+ * or the other one takes its place, all that is kept is sent again; the receiver drops what comes
+ * twice. docs/transport.md has each loss.
  *
  * A frame names its sender by the hash of its step's namespace and its node's index there. Servers
  * of the own step are always known. One of another step is once its first frame has introduced its
@@ -28,12 +30,12 @@
 
 struct link;
 
-/** A frame on its way out: the link keeps it until it is acknowledged, while connections write it.
- */
+/** A frame on its way out: the link keeps it until it has arrived, while connections write it. */
 struct outgoing {
     struct outgoing *next; /**< of the list that it is in */
     unsigned owners;
     uint64_t number;           /**< as the frame says; 0: in no order */
+    uint64_t ticket;           /**< of the batch that it was last in; 0: of none */
     void *data;                /**< owned */
     size_t len;                /**< bytes */
     struct shared_bytes *body; /**< held: what follows; NULL for nothing */
@@ -51,16 +53,13 @@ size_t outgoing_len(const struct outgoing *frame);
 /** Removes an owner; the last one's removal frees it. @param frame may be NULL */
 void outgoing_drop(struct outgoing *frame);
 
-/** Frames of so many bytes, without their header and greeting, go natively. */
-#define LINK_LONG ((size_t)1023 << 20)
-
 /** Where frames go. */
 struct link_env {
     void *arg;
     uint32_t self, nnodes; /**< in the own step */
     uint64_t step;         /**< tells this step's frames from another's */
-    /** Hands a frame to the back end. @param data malloc()ed, taken over */
-    void (*send)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
+    /** link_batch() has something for that server. */
+    void (*native)(void *arg, uint32_t node);
     /** Takes one new frame. @param body borrowed @param whole what it is part of, to be held by
      * shared_bytes_part(); NULL: nothing is */
     void (*deliver)(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
@@ -81,6 +80,7 @@ struct link_env {
     /** A frame is to go to a server; a connection is made if there can be one.
      * @return whether one takes it by link_next(), now or later. NULL: all goes natively */
     bool (*connect)(void *arg, uint32_t node);
+    bool required; /**< nothing but frames in no order goes natively */
     /** link_next() has something for the connection to that server, if it is there. */
     void (*ready)(void *arg, uint32_t node);
     /** A server has acknowledged nothing for some seconds. */
@@ -106,16 +106,37 @@ void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
 void link_receive(struct link *link, const void *data, size_t len, struct shared_bytes *whole,
                   bool by_connection);
 
+/** Sends a frame in no order, which goes natively alone. @param frame its type and body; its bytes
+ * are taken @param care CARE_MAY: once, also to a server that was given up */
+void link_send_loose(struct link *link, uint32_t node, struct wire_out *frame,
+                     enum frame_care care);
+
 /** Takes the next frame for the connection to a server.
  * @return a frame to be dropped with outgoing_drop(), or NULL: there is none */
 struct outgoing *link_next(struct link *link, uint32_t node);
 
-/** The connection to a server has ended, or another one has taken its place: what is not
- * acknowledged is sent again.
+/** Takes the next frames that are to go to a server natively.
+ * @param max bytes; one frame may have more @param out the frames' bytes are appended
+ * @return a ticket for link_arrived(), higher than those before; 0: there is nothing, or no memory,
+ * and then @p out says so */
+uint64_t link_batch(struct link *link, uint32_t node, size_t max, struct wire_out *out);
+
+/** A batch has arrived, and all that were taken before it and have not failed. */
+void link_arrived(struct link *link, uint32_t node, uint64_t ticket);
+
+/** A batch has failed: what has not arrived is sent again.
+ * @return whether link_batch() gives it: it was worth to be sent again, and no connection has it */
+bool link_failed(struct link *link, uint32_t node);
+
+/** The connection to a server has ended, or another one has taken its place: what has not arrived
+ * is sent again.
  * @param natively there is no connection that could take it, nor is one awaited */
 void link_again(struct link *link, uint32_t node, bool natively);
 
-/** What is kept for a server until it acknowledges it. */
+/** A server was given up, or has left: nothing is kept for it any more. */
+void link_forget(struct link *link, uint32_t node);
+
+/** What is kept for a server, as it has not arrived there. */
 struct link_owed {
     uint32_t frames, must, should; /**< by care */
     uint64_t bytes;

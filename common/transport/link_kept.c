@@ -110,9 +110,10 @@ static void count(struct link_owed *owed, const struct outgoing *o, int n)
     owed->bytes += n > 0 ? outgoing_len(o) : -(uint64_t)outgoing_len(o);
 }
 
-static void await_progress(struct link_peer *peer)
+void link_peer_await_progress(struct link_peer *peer)
 {
-    peer->progress_by = peer->kept != NULL ? timers_now(peer->link->env.timers) + PROGRESS_MS : 0;
+    bool awaited = peer->kept != NULL && peer->direct;
+    peer->progress_by = awaited ? timers_now(peer->link->env.timers) + PROGRESS_MS : 0;
     timer_sooner(&peer->due, peer->progress_by);
 }
 
@@ -123,8 +124,30 @@ static void ready(const struct link_peer *peer)
         env->ready(env->arg, peer->node);
 }
 
+/* The present way has something to take. */
+static void offer(const struct link_peer *peer)
+{
+    const struct link_env *env = &peer->link->env;
+    if (peer->direct)
+        ready(peer);
+    else if (peer->next != NULL && !env->required)
+        env->native(env->arg, peer->node);
+}
+
+void link_peer_restart(struct link_peer *peer, bool direct)
+{
+    peer->direct = direct;
+    peer->next = peer->kept;
+    peer->asked = false;
+    link_peer_await_progress(peer);
+}
+
 void link_peer_keep(struct link_peer *peer, struct outgoing *o)
 {
+    const struct link_env *env = &peer->link->env;
+    bool direct = env->connect != NULL && env->connect(env->arg, peer->node);
+    if (direct != peer->direct)
+        link_peer_restart(peer, direct);
     if (peer->kept == NULL)
         peer->end = &peer->kept;
     *peer->end = o;
@@ -133,12 +156,11 @@ void link_peer_keep(struct link_peer *peer, struct outgoing *o)
         peer->next = o;
     count(&peer->owed, o, 1);
     if (peer->progress_by == 0)
-        await_progress(peer);
-    ready(peer);
+        link_peer_await_progress(peer);
+    offer(peer);
 }
 
-/* Takes the first one out of what is kept. */
-static struct outgoing *pop(struct link_peer *peer)
+struct outgoing *link_peer_pop(struct link_peer *peer)
 {
     struct outgoing *o = peer->kept;
     peer->kept = o->next;
@@ -153,28 +175,18 @@ void link_peer_free_kept(struct link_peer *peer)
 {
     timer_stop(&peer->due);
     while (peer->kept != NULL)
-        outgoing_drop(pop(peer));
+        outgoing_drop(link_peer_pop(peer));
+    while (peer->loose != NULL) {
+        struct outgoing *o = peer->loose;
+        peer->loose = o->next;
+        outgoing_drop(o);
+    }
 }
 
 struct link_owed link_owed(const struct link *link, uint32_t node)
 {
     const struct link_peer *peer = link_peer_find(link, node);
     return peer != NULL ? peer->owed : (struct link_owed){0};
-}
-
-/* Hands a frame to the back end, in one piece. @param o taken over */
-static void go_natively(const struct link_peer *peer, struct outgoing *o)
-{
-    const struct link_env *env = &peer->link->env;
-    size_t len = o->len;
-    void *data = o->data;
-    o->data = NULL; /* a connection that has begun to write it has ended */
-    data = shared_bytes_join(data, &len, o->body);
-    if (data != NULL)
-        env->send(env->arg, peer->node, data, len, o->care);
-    else
-        log_error("a frame to node %u is lost: out of memory", peer->node);
-    outgoing_drop(o);
 }
 
 void link_peer_told(struct link_peer *peer)
@@ -188,15 +200,21 @@ void link_again(struct link *link, uint32_t node, bool natively)
     struct link_peer *peer = link_peer_find(link, node);
     if (peer == NULL)
         return;
-    peer->next = peer->kept;
-    peer->asked = false;
-    while (natively && peer->kept != NULL)
-        go_natively(peer, pop(peer));
     if (natively) /* what the peer sends again tells it */
         link_peer_told(peer);
-    await_progress(peer);
-    if (!natively)
-        ready(peer);
+    if (!natively || peer->direct)
+        link_peer_restart(peer, !natively);
+    offer(peer);
+}
+
+void link_forget(struct link *link, uint32_t node)
+{
+    struct link_peer *peer = link_peer_at(link, node);
+    if (peer == NULL)
+        return;
+    peer->forgotten = true;
+    while (peer->kept != NULL)
+        outgoing_drop(link_peer_pop(peer));
 }
 
 void link_peer_took(struct link_peer *peer, uint64_t taken, bool hurry)
@@ -205,12 +223,11 @@ void link_peer_took(struct link_peer *peer, uint64_t taken, bool hurry)
         log_warning("node %u has taken frames that were not sent to it", peer->node);
         return;
     }
-    /* else it waits for one that went natively, and the connection is as good as any other */
-    bool lacks = peer->kept != NULL && peer->kept->number == taken + 1;
+    bool more = peer->kept != NULL && peer->kept->number <= taken;
     while (peer->kept != NULL && peer->kept->number <= taken)
-        outgoing_drop(pop(peer));
-    if (!lacks)
-        await_progress(peer);
+        outgoing_drop(link_peer_pop(peer));
+    if (more)
+        link_peer_await_progress(peer);
     if (!hurry || peer->hurried) /* two that leave would ask each other on and on */
         return;
     peer->hurried = true;
@@ -276,7 +293,7 @@ struct outgoing *link_next(struct link *link, uint32_t node)
     struct outgoing *o = peer->ack_now || ask ? make_taken(peer) : NULL;
     if (o != NULL)
         return o;
-    if ((o = peer->next) != NULL) {
+    if (peer->direct && (o = peer->next) != NULL) {
         peer->next = o->next;
         o->owners++;
     }

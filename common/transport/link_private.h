@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * State of the link. Private to link_kept.c, link_receive.c and link.c, which is
+ * State of the link. Private to link_kept.c, link_native.c, link_receive.c and link.c, which is
  * their order. @thread the loop's
  */
 #pragma once
@@ -26,8 +26,12 @@ struct link_peer {
     struct window *window; /**< of what it sends, made when the first frame comes */
     bool refused;          /**< its greeting was: nothing that it sends counts */
 
-    struct outgoing *kept, **end; /**< owned: sent by connections, and not acknowledged; in order */
-    struct outgoing *next;        /**< the first of these that the connection has not got */
+    struct outgoing *kept, **end; /**< owned: what has not arrived, in order */
+    struct outgoing *next;        /**< the first of these that the present way has not got */
+    struct outgoing *loose;       /**< owned: in no order, for the native way */
+    bool direct;                  /**< the present way is a connection, or one is awaited */
+    bool forgotten;               /**< it was given up: nothing is kept for it */
+    uint64_t tickets;             /**< of batches, used until now */
     struct link_owed owed;        /**< what is kept */
     bool asked;                   /**< it knows that we leave */
 
@@ -35,7 +39,7 @@ struct link_peer {
     bool ack_now;   /**< that is to be said now */
     int64_t ack_by; /**< when it is to be said, ms; 0: there is nothing to say */
 
-    int64_t progress_by; /**< when it has to have acknowledged something, ms; 0: nothing is kept */
+    int64_t progress_by; /**< when it has to have acknowledged something, ms; 0: it need not */
     struct timer due;    /**< the first of both */
 };
 
@@ -60,12 +64,21 @@ struct link_peer *link_peer_at(struct link *link, uint32_t node);
 /** Puts a frame's header at the beginning of @p out. @param number 0: in no order */
 void link_put_header(const struct link *link, uint64_t number, struct wire_out *out);
 
-/** Keeps a frame until it is acknowledged, and has the connection take it. @param frame taken over
- */
+/** Keeps a frame until it has arrived, and has its way take it. @param frame taken over */
 void link_peer_keep(struct link_peer *peer, struct outgoing *frame);
+
+/** @return the first frame of what is kept, taken out */
+struct outgoing *link_peer_pop(struct link_peer *peer);
 
 /** Frees what is kept. */
 void link_peer_free_kept(struct link_peer *peer);
+
+/** Frames go that way from now on, all that are kept once more. */
+void link_peer_restart(struct link_peer *peer, bool direct);
+
+/** Something has been acknowledged, or sent: more has to be in time. That a connection stands still
+ * is noticed here, and the native way's back end looks after itself. */
+void link_peer_await_progress(struct link_peer *peer);
 
 /** Puts before a frame's type what was taken of the peer. @return false: there is nothing to say */
 bool link_peer_put_taken(const struct link_peer *peer, struct wire_out *out);
@@ -81,6 +94,11 @@ void link_peer_acknowledge(struct link_peer *peer);
 
 /** The peer says what it has taken. @param hurry and that it leaves */
 void link_peer_took(struct link_peer *peer, uint64_t taken, bool hurry);
+
+/* ---- link_native.c ---- */
+
+/** Keeps a frame in no order for the native way. @param frame taken over */
+void link_peer_keep_loose(struct link_peer *peer, struct outgoing *frame);
 
 /* ---- link_receive.c ---- */
 

@@ -26,6 +26,19 @@ struct rm_host {
      * rm_ops.attach also from servers of other steps, attached or not. They may be a repetition.
      * @param data borrowed */
     void (*receive)(void *arg, const void *data, size_t len);
+    /** Takes the next frames for server @p node, a handle. They stay the server's until arrived()
+     * or failed(), or until it sends them by another way meanwhile.
+     * @param max bytes; one frame may have more @param out the frames' bytes are appended
+     * @return a ticket for arrived(), higher than those before; 0: there is nothing, or no memory,
+     * and then @p out says so */
+    uint64_t (*next)(void *arg, uint32_t node, size_t max, struct wire_out *out);
+    /** What next() gave with that ticket has arrived, and what it gave before and has not failed.
+     */
+    void (*arrived)(void *arg, uint32_t node, uint64_t ticket);
+    /** Something that next() gave may not have arrived: it gives all again that has not.
+     * @return whether there is something; not of frames that are worth one try, nor of frames that
+     * go by another way meanwhile */
+    bool (*failed)(void *arg, uint32_t node);
     /** Server @p node, a handle, cannot be reached any more. @param why one clause, borrowed */
     void (*lost)(void *arg, uint32_t node, const char *why);
     /** Shows this server's operations to the RM's admin.
@@ -61,11 +74,7 @@ struct rm_peer {
      * be given up in each way, and what one has sent before may come afterwards. */
     bool reached;
     int64_t failing_since; /**< now_ms() of the first failure in a row; 0: it is not failing */
-    uint32_t queued;       /**< frames that wait to be sent */
-    uint32_t must, should; /**< of these, CARE_MUST and CARE_SHOULD */
-    uint64_t queued_bytes;
-    uint64_t retries; /**< messages that had to be sent again */
-    uint64_t dropped; /**< of CARE_MAY, that did not arrive */
+    uint64_t retries;      /**< messages that had to be sent again */
 };
 
 /** @return whether the server was given up */
@@ -157,11 +166,11 @@ struct rm_ops {
     struct rm *(*open)(const struct boot *boot, const struct conf *conf, struct event_base *base,
                        const struct rm_host *host, struct err *err);
 
-    /** Sends bytes to server @p node: in order, repeated until they are there or the node is lost,
-     * hence perhaps twice. Of CARE_MAY it may give up, and the node does not count as lost then; it
-     * tries those once to a node that was given up, too, as it may live nevertheless.
-     * @param data malloc()ed, taken over: one frame */
-    void (*send)(struct rm *rm, uint32_t node, void *data, size_t len, enum frame_care care);
+    /** rm_host.next() has something for server @p node. The back end takes it when it has room, and
+     * sends it until it is there or the node is lost, hence perhaps twice, and perhaps behind what
+     * was given later. It tries once what next() gives for a node that was given up, which may live
+     * nevertheless. */
+    void (*ready)(struct rm *rm, uint32_t node);
 
     /** Says how it stands with server @p node. */
     struct rm_peer (*peer)(struct rm *rm, uint32_t node);
@@ -170,7 +179,7 @@ struct rm_ops {
      * back end knows as much by itself */
     void (*learn)(struct rm *rm, uint32_t node, enum rm_fact fact);
 
-    /** How servers of the own step hand each other a secret by send(). NULL: what goes by send()
+    /** How servers of the own step hand each other a secret natively. NULL: what goes natively
      * can be read by no process of another user, except root and the user that runs the RM
      */
     const struct vouch_ops *vouch;
@@ -244,7 +253,7 @@ struct rm_ops {
 
     /**
      * From now on the handles @p base to @p base + @p nnodes - 1 are the servers of @p nspace, in
-     * the order of its nodes, for send(), peer() and lost(). Each base is the end of the handles
+     * the order of its nodes, for ready(), peer() and lost(). Each base is the end of the handles
      * before it. Called once for a namespace, never for the own one; and a second time, when its
      * nodes' names become known that were not at first. Nothing is sent by it. The RM sees to it
      * that bytes reach only a server of the same user, and of that run; when there is no such step,

@@ -12,18 +12,18 @@
 
 enum { FRAMES = 3000, MANY = 1024, WINDOW_MAX = 1 << 20, STEP = 99 };
 
-/** What the sender's back end was given, and what the receiver delivered. */
+/** What the sender has sent natively, and what the receiver delivered. */
 extern struct ends {
     struct link *sender, *receiver;
     void *bytes[FRAMES];
     size_t len[FRAMES];
     uint32_t nsent;
-    enum frame_care care; /* of the last one */
     uint32_t got[FRAMES], ngot;
 } ends;
 
-/** What a link's environment sends with and delivers to; with others for other tests. */
-void keep(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
+/** What a link's environment sends with natively, where @p arg is where the link is, and delivers
+ * to; with others for other tests. A message is one frame, and counts as arrived at once. */
+void keep(void *arg, uint32_t node);
 void take(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
           struct shared_bytes *whole);
 

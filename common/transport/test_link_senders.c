@@ -29,10 +29,14 @@ static bool fits(void *arg, uint32_t from, const void *bytes, size_t len)
 
 static void open_greeted(const char *text)
 {
-    const struct link_env sender = {
-        .nnodes = 3, .step = STEP, .send = keep, .deliver = take, .greet = greet};
+    const struct link_env sender = {.arg = &ends.sender,
+                                    .nnodes = 3,
+                                    .step = STEP,
+                                    .native = keep,
+                                    .deliver = take,
+                                    .greet = greet};
     const struct link_env receiver = {
-        .self = 1, .nnodes = 3, .step = STEP, .send = keep, .deliver = take, .fits = fits};
+        .self = 1, .nnodes = 3, .step = STEP, .native = keep, .deliver = take, .fits = fits};
     link_free(ends.sender);
     link_free(ends.receiver);
     ends.sender = link_new(&sender);
@@ -84,7 +88,8 @@ static void a_greeting_is_refused(void **state)
 /* A sender that does not greet. */
 static void a_greeting_is_missing(void **state)
 {
-    const struct link_env mute = {.nnodes = 3, .step = STEP, .send = keep, .deliver = take};
+    const struct link_env mute = {
+        .arg = &ends.sender, .nnodes = 3, .step = STEP, .native = keep, .deliver = take};
     (void)state;
     open_greeted("");
     link_free(ends.sender);
@@ -112,7 +117,8 @@ static void count(void *arg, enum log_level level, const char *text)
  * line in the log. */
 static void another_run(void **state)
 {
-    const struct link_env before = {.nnodes = 3, .step = STEP + 1, .send = keep, .deliver = take};
+    const struct link_env before = {
+        .arg = &ends.sender, .nnodes = 3, .step = STEP + 1, .native = keep, .deliver = take};
     struct link *now = ends.sender;
     (void)state;
     log_open(count, NULL, LOG_LEVEL_WARNING, NULL);
@@ -174,11 +180,15 @@ static void take_foreign(void *arg, uint32_t from, enum frame_type type, const v
 /* A sender of another step, whose first frame says @p hello; then frames that say their number. */
 static void open_foreign(const char *hello, uint32_t n)
 {
-    const struct link_env sender = {
-        .self = 1, .nnodes = 2, .step = OTHER, .send = keep, .deliver = take};
+    const struct link_env sender = {.arg = &ends.sender,
+                                    .self = 1,
+                                    .nnodes = 2,
+                                    .step = OTHER,
+                                    .native = keep,
+                                    .deliver = take};
     const struct link_env receiver = {.nnodes = 3,
                                       .step = STEP,
-                                      .send = keep,
+                                      .native = keep,
                                       .deliver = take_foreign,
                                       .find = find,
                                       .introduce = introduce};
@@ -257,7 +267,7 @@ static void one_step_only(void **state)
 {
     (void)state;
     open_foreign("hello", 5);
-    const struct link_env receiver = {.nnodes = 3, .step = STEP, .send = keep, .deliver = take};
+    const struct link_env receiver = {.nnodes = 3, .step = STEP, .native = keep, .deliver = take};
     link_free(ends.receiver);
     ends.receiver = link_new(&receiver);
     for (uint32_t i = 0; i <= 5; i++)

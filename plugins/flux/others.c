@@ -66,8 +66,7 @@ void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t bas
         struct peer *peer = rm->peers[base + node] = &other->peers[node];
         *peer =
             (struct peer){.job = other->job, .node = node, .name = other->nspace, .other = other};
-        peer->tail = &peer->queue;
-        peer->sent_tail = &peer->sent;
+        peer->end = &peer->sent;
     }
     rm->npeers = base + nnodes;
 }

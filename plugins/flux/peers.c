@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes to other servers: a window of messages under way to each, then one with all that was
- * queued meanwhile. What fails is sent again, with all behind it, until the peer counts as lost:
- * the link beyond drops what comes twice and sorts what comes late. */
+/* What goes to other servers: a window of messages under way to each, then one with all that
+ * rm_host.next() has by then. The brokers hold no more than that, whatever a server does. When a
+ * message fails, rm_host.next() gives again what has not arrived, until the peer counts as lost. */
 #include "plugins/flux/rm_flux.h"
 
 #include "common/util/clock.h"
@@ -20,35 +20,26 @@ enum {
 
 static const char LEFT[] = "it has left, for its tasks have ended";
 
-static void free_list(struct outgoing *list)
+/* Forgets messages that are under way: those from @p at on, before @p rest. */
+static void forget(struct peer *peer, struct message **at, struct message *rest)
 {
-    while (list != NULL) {
-        struct outgoing *next = list->next;
-        free(list->data);
-        free(list);
-        list = next;
+    struct message *m;
+    while ((m = *at) != rest) {
+        *at = m->next;
+        peer->messages--;
+        peer->bytes -= m->len;
+        free(m);
     }
+    if (rest == NULL)
+        peer->end = at;
 }
 
 void peers_free(struct rm *rm)
 {
-    for (uint32_t node = 0; node < rm->npeers; node++) {
-        free_list(rm->peers[node]->queue);
-        free_list(rm->peers[node]->sent);
-    }
+    for (uint32_t node = 0; node < rm->npeers; node++)
+        forget(rm->peers[node], &rm->peers[node]->sent, NULL);
     free(rm->peers);
     free(rm->own);
-}
-
-static void drop_all(struct peer *peer)
-{
-    free_list(peer->queue);
-    free_list(peer->sent);
-    peer->queue = peer->sent = NULL;
-    peer->tail = &peer->queue;
-    peer->sent_tail = &peer->sent;
-    peer->messages = 0;
-    peer->bytes = 0;
 }
 
 /* peers_tell() says so to the server. What goes to a server that is given up already, and does not
@@ -58,7 +49,8 @@ static void give_up(struct peer *peer, enum rm_peer_event event, const char *why
     bool lost = rm_peer_is_lost(peer->state);
     if (!rm_peer_move(&peer->state, event, peer->name) && !lost)
         return;
-    drop_all(peer);
+    forget(peer, &peer->sent, NULL);
+    peer->more = false;
     if (lost)
         return;
     peer->tell = true;
@@ -89,12 +81,11 @@ void peers_tell(struct rm *rm)
     }
 }
 
-/* Moves as much of the queue as makes one message to what is under way, and writes it. */
-static flux_msg_t *take(struct rm *rm, uint32_t node, uint32_t tag)
+/* Takes what makes one message, and writes it. @return NULL: there is nothing, or no memory */
+static flux_msg_t *take(struct rm *rm, uint32_t node, struct message *m)
 {
     struct peer *peer = rm->peers[node];
     struct wire_out out = {0};
-    struct outgoing *o;
     wire_put_u32(&out, PACKET_VERSION);
     wire_put_u64(&out, rm->job);
     wire_put_u32(&out, rm->boot->node);
@@ -102,19 +93,15 @@ static flux_msg_t *take(struct rm *rm, uint32_t node, uint32_t tag)
     wire_put_u64(&out, peer->job);
     wire_put_u32(&out, peer->node);
     size_t head = out.len;
-    while ((o = peer->queue) != NULL && (out.len == head || out.len + o->len <= MESSAGE_MAX)) {
-        wire_put_raw(&out, o->data, o->len);
-        peer->queue = o->next;
-        o->next = NULL;
-        o->tag = tag;
-        peer->bytes += o->len;
-        *peer->sent_tail = o;
-        peer->sent_tail = &o->next;
-    }
-    if (peer->queue == NULL)
-        peer->tail = &peer->queue;
-    peer->messages++;
-    return broker_request("muster.send", peer->broker, &out);
+    m->ticket = rm->host.next(rm->host.arg, node, MESSAGE_MAX, &out);
+    m->len = out.len - head;
+    bool none = m->ticket == 0 && !out.failed;
+    flux_msg_t *msg = none ? NULL : broker_request("muster.send", peer->broker, &out);
+    peer->more = !none;
+    if (msg == NULL && !none)
+        rm->host.failed(rm->host.arg, node);
+    wire_out_free(&out);
+    return msg;
 }
 
 /* An answer is awaited anew after each, as long as something is under way. */
@@ -123,10 +110,30 @@ static void await(struct rm *rm, struct peer *peer)
     peer->answer_by = now_ms() + rm->peer_ms + (int64_t)(peer->bytes / SLOWEST);
 }
 
+/* @return whether there was something to send */
+static bool send_one(struct rm *rm, uint32_t node)
+{
+    struct peer *peer = rm->peers[node];
+    struct message *m = calloc(1, sizeof *m);
+    flux_msg_t *msg = m != NULL ? take(rm, node, m) : NULL;
+    if (msg == NULL) {
+        free(m);
+        return false;
+    }
+    m->tag = broker_tag(rm);
+    *peer->end = m;
+    peer->end = &m->next;
+    peer->bytes += m->len;
+    if (peer->messages++ == 0)
+        await(rm, peer);
+    broker_send(rm, msg, m->tag);
+    return true;
+}
+
 void peer_push(struct rm *rm, uint32_t node)
 {
     struct peer *peer = rm->peers[node];
-    while (peer->queue != NULL && peer->messages < PACKET_WINDOW_MESSAGES &&
+    while (peer->more && peer->messages < PACKET_WINDOW_MESSAGES &&
            peer->bytes < PACKET_WINDOW_BYTES && rm->broker == BROKER_KNOWS &&
            peer->not_before <= now_ms()) {
         if (peer->state == RM_PEER_AWAY) {
@@ -137,80 +144,32 @@ void peer_push(struct rm *rm, uint32_t node)
             peer->other->wanted = true; /* others_tick() */
             return;
         }
-        bool first = peer->sent == NULL;
-        uint32_t tag = broker_tag(rm);
-        flux_msg_t *msg = take(rm, node, tag);
-        if (first)
-            await(rm, peer);
-        broker_send(rm, msg, tag);
+        if (!send_one(rm, node))
+            return;
     }
 }
 
-/* Counts what is under way again, from its list. */
-static void recount(struct peer *peer)
-{
-    uint32_t tag = 0;
-    peer->messages = 0;
-    peer->bytes = 0;
-    peer->sent_tail = &peer->sent;
-    for (struct outgoing *o = peer->sent; o != NULL; o = o->next) {
-        peer->messages += o->tag != tag;
-        tag = o->tag;
-        peer->bytes += o->len;
-        peer->sent_tail = &o->next;
-    }
-}
-
-/* What is under way from that message on is queued again, before all else. */
-static void put_back(struct peer *peer, uint32_t tag)
-{
-    struct outgoing **from = &peer->sent;
-    while ((*from)->tag != tag)
-        from = &(*from)->next;
-    if (peer->queue == NULL)
-        peer->tail = peer->sent_tail;
-    *peer->sent_tail = peer->queue;
-    peer->queue = *from;
-    *from = NULL;
-    recount(peer);
-}
-
-/* That message has arrived, and all before it. */
-static void arrived(struct peer *peer, uint32_t tag)
-{
-    struct outgoing **last = &peer->sent, *rest;
-    while ((*last)->tag != tag)
-        last = &(*last)->next;
-    while (*last != NULL && (*last)->tag == tag)
-        last = &(*last)->next;
-    rest = *last;
-    *last = NULL;
-    free_list(peer->sent);
-    peer->sent = rest;
-    recount(peer);
-}
-
-static void failed(struct rm *rm, uint32_t node, uint32_t tag, int rc, const char *why)
+/* @param at the message that has failed, and all behind it with it */
+static void failed(struct rm *rm, uint32_t node, struct message **at, int rc, const char *why)
 {
     struct peer *peer = rm->peers[node];
     int64_t now = now_ms();
-    put_back(peer, tag);
+    forget(peer, at, NULL);
+    peer->more = rm->host.failed(rm->host.arg, node);
     peer->retries++;
-    if (peer->failing_since == 0) {
-        peer->failing_since = now;
-        peer->retry_ms = RM_RETRY_FIRST_MS;
-        log_debug("transport: %s (node %u) is not reached yet: %s", peer->name, peer->node, why);
-    }
     if (rc == ESHUTDOWN) {
         rm_peer_move(&peer->state, RM_PEER_PART, peer->name);
         peer_lose(rm, node, LEFT);
         return;
     }
-    if (rm_peer_is_lost(peer->state)) {
-        drop_all(peer);
-        return;
-    }
     bool never = rc == EPERM || rc == EPROTO || rc == EINVAL || rc == EMSGSIZE;
+    if (rm_peer_is_lost(peer->state) || (!peer->more && !never))
+        return;
+    if (peer->failing_since == 0) {
+        peer->failing_since = now;
+        peer->retry_ms = RM_RETRY_FIRST_MS;
+        log_debug("transport: %s (node %u) is not reached yet: %s", peer->name, peer->node, why);
+    }
     if (never || now >= peer->failing_since + rm->peer_ms) {
         peer_lose(rm, node, why);
         return;
@@ -225,12 +184,26 @@ static const char *explain(int rc, const char *why)
     return rc == ENOSYS ? "muster's module is not loaded in its broker: " LOAD_MODULE : why;
 }
 
-static bool is_under_way(const struct peer *peer, uint32_t tag)
+/* @return where that message is under way, or NULL */
+static struct message **find(struct peer *peer, uint32_t tag)
 {
-    const struct outgoing *o = peer->sent;
-    while (o != NULL && o->tag != tag)
-        o = o->next;
-    return o != NULL;
+    struct message **at = &peer->sent;
+    while (*at != NULL && (*at)->tag != tag)
+        at = &(*at)->next;
+    return *at != NULL ? at : NULL;
+}
+
+/* That message has arrived, and all before it. */
+static void arrived(struct rm *rm, uint32_t node, struct message *m)
+{
+    struct peer *peer = rm->peers[node];
+    uint64_t ticket = m->ticket;
+    forget(peer, &peer->sent, m->next);
+    rm->host.arrived(rm->host.arg, node, ticket);
+    await(rm, peer);
+    peer->reached = true;
+    peer->failing_since = peer->not_before = 0;
+    peer_push(rm, node);
 }
 
 void peer_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg)
@@ -238,24 +211,20 @@ void peer_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg)
     const void *data;
     size_t len;
     uint32_t node = 0;
-    while (node < rm->npeers && !is_under_way(rm->peers[node], tag))
+    struct message **at = NULL;
+    while (node < rm->npeers && (at = find(rm->peers[node], tag)) == NULL)
         node++;
     if (node == rm->npeers)
         return;
-    struct peer *peer = rm->peers[node];
-    if (flux_response_decode_raw(msg, NULL, &data, &len) < 0) {
-        int rc = errno;
-        const char *why = NULL;
-        if (flux_response_decode_error(msg, &why) < 0 || why == NULL)
-            why = strerror(rc);
-        failed(rm, node, tag, rc, explain(rc, why));
+    if (flux_response_decode_raw(msg, NULL, &data, &len) == 0) {
+        arrived(rm, node, *at);
         return;
     }
-    arrived(peer, tag);
-    await(rm, peer);
-    peer->reached = true;
-    peer->failing_since = peer->not_before = 0;
-    peer_push(rm, node);
+    int rc = errno;
+    const char *why = NULL;
+    if (flux_response_decode_error(msg, &why) < 0 || why == NULL)
+        why = strerror(rc);
+    failed(rm, node, at, rc, explain(rc, why));
 }
 
 static void gone(struct rm *rm, uint32_t node, uint8_t loss)
@@ -297,11 +266,10 @@ static int64_t peer_tick(struct rm *rm, uint32_t node, int64_t now)
         await(rm, peer);
     else if (peer->sent != NULL && now >= peer->answer_by)
         peer_lose(rm, node, "it does not answer");
-    if (peer->queue != NULL && rm->broker == BROKER_KNOWS)
-        peer_push(rm, node);
+    peer_push(rm, node);
     int64_t when = peer->sent != NULL ? peer->answer_by : INT64_MAX;
-    if (peer->queue != NULL && rm->broker == BROKER_KNOWS && peer->placed &&
-        peer->not_before > now && peer->not_before < when)
+    if (peer->more && rm->broker == BROKER_KNOWS && peer->placed && peer->not_before > now &&
+        peer->not_before < when)
         when = peer->not_before;
     return when;
 }
@@ -335,7 +303,7 @@ void peers_reached(const struct rm *rm, struct wire_out *out)
 bool peers_idle(const struct rm *rm)
 {
     for (uint32_t node = 0; node < rm->npeers; node++)
-        if (rm->peers[node]->queue != NULL || rm->peers[node]->sent != NULL)
+        if (rm->peers[node]->more || rm->peers[node]->sent != NULL)
             return false;
     return true;
 }

@@ -101,22 +101,11 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     set_timer(arg);
 }
 
-static void flux_send_bytes(struct rm *rm, uint32_t node, void *data, size_t len,
-                            enum frame_care care)
+/* What comes in this turn of the loop goes with it. */
+static void flux_ready(struct rm *rm, uint32_t node)
 {
-    struct peer *peer = node < rm->npeers ? rm->peers[node] : NULL;
-    bool lost = peer == NULL || (rm_peer_is_lost(peer->state) && care != CARE_MAY);
-    struct outgoing *o = lost ? NULL : calloc(1, sizeof *o);
-    if (o == NULL) {
-        free(data);
-        return;
-    }
-    o->data = data;
-    o->len = len;
-    o->care = care;
-    *peer->tail = o;
-    peer->tail = &o->next;
-    peer_push(rm, node);
+    if (node < rm->npeers)
+        rm->peers[node]->more = true;
     rm_wake(rm);
 }
 
@@ -125,21 +114,12 @@ static struct rm_peer flux_peer(struct rm *rm, uint32_t node)
     const struct peer *peer = node < rm->npeers ? rm->peers[node] : NULL;
     if (peer == NULL)
         return (struct rm_peer){.state = RM_PEER_LOST};
-    struct rm_peer found = {
+    return (struct rm_peer){
         .state = peer->state,
         .reached = peer->reached,
         .failing_since = peer->failing_since,
         .retries = peer->retries,
     };
-    const struct outgoing *lists[] = {peer->sent, peer->queue};
-    for (int i = 0; i < 2; i++)
-        for (const struct outgoing *o = lists[i]; o != NULL; o = o->next) {
-            found.queued++;
-            found.must += o->care == CARE_MUST;
-            found.should += o->care == CARE_SHOULD;
-            found.queued_bytes += o->len;
-        }
-    return found;
 }
 
 /* The module is told at our end which servers we have reached, whichever way. That a server has
@@ -251,8 +231,7 @@ static void name_own(struct rm *rm)
         *peer = (struct peer){.job = rm->job, .node = node, .placed = true};
         peer->broker = rm->brokers[node];
         peer->name = rm->boot->nodes[node].name;
-        peer->tail = &peer->queue;
-        peer->sent_tail = &peer->sent;
+        peer->end = &peer->sent;
     }
 }
 
@@ -299,7 +278,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .name = "flux",
     .native = "Flux's brokers",
     .open = flux_open_rm,
-    .send = flux_send_bytes,
+    .ready = flux_ready,
     .peer = flux_peer,
     .learn = flux_learn,
     .abort = raise_begin,

@@ -8,27 +8,26 @@
 #include "plugins/flux/packet.h"
 #include "shims/flux/flux_abi.h"
 
-/** Bytes that wait to be sent to a peer. */
-struct outgoing {
-    struct outgoing *next;
-    size_t len;
-    void *data;   /**< owned */
-    uint32_t tag; /**< of the request that it went by */
-    enum frame_care care;
+/** A message under way. */
+struct message {
+    struct message *next;
+    uint32_t tag;    /**< of the request */
+    uint64_t ticket; /**< for rm_host.arrived() */
+    size_t len;      /**< bytes of frames */
 };
 
 /** Another server. */
 struct peer {
     uint64_t job;
-    uint32_t node;       /**< there */
-    uint32_t broker;     /**< its rank, once it is placed */
-    bool placed;         /**< of other jobs the brokers have to be asked for first */
-    struct other *other; /**< the job that was attached; NULL: our own */
-    const char *name;    /**< of its node, or of the other job's namespace; borrowed */
-    struct outgoing *queue, **tail;
-    struct outgoing *sent, **sent_tail; /**< what is under way, to be sent again when it fails */
-    uint32_t messages;                  /**< that are under way: in each one or more of these */
-    uint64_t bytes;                     /**< in them */
+    uint32_t node;               /**< there */
+    uint32_t broker;             /**< its rank, once it is placed */
+    bool placed;                 /**< of other jobs the brokers have to be asked for first */
+    struct other *other;         /**< the job that was attached; NULL: our own */
+    const char *name;            /**< of its node, or of the other job's namespace; borrowed */
+    bool more;                   /**< rm_host.next() may have something */
+    struct message *sent, **end; /**< under way, in order */
+    uint32_t messages;           /**< of these */
+    uint64_t bytes;              /**< in them */
     int64_t answer_by, failing_since, not_before; /**< now_ms() */
     unsigned retry_ms;
     uint64_t retries;
@@ -212,7 +211,7 @@ int64_t peers_tick(struct rm *rm, int64_t now);
 /** Writes how many peers were reached, and their brokers' ranks. */
 void peers_reached(const struct rm *rm, struct wire_out *out);
 
-/** Whether nothing waits to be sent. */
+/** Whether nothing is to be sent, nor under way. */
 bool peers_idle(const struct rm *rm);
 
 void peers_free(struct rm *rm);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Drives the back end for Flux without a server and without a shell, against real brokers: one
  * process for each node of a job. ci/system/flux_module.sh runs it. */
+#include "common/transport/link.h"
 #include "common/transport/rm.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 enum { DEADLINE_S = 240, PEER_S = 4 };
-enum { HEAD = 16 /* bytes of a message before what fills it */ };
+enum { HEAD = 4 + 8 + 4 + 8 + 1 + 8 /* bytes of a frame before what fills it */ };
 
 static const char usage[] =
     "usage: rm_probe BACKEND LIBFLUX JOB NODE BROKERS COMMAND\n"
@@ -31,6 +32,7 @@ struct probe {
     struct event_base *base;
     const struct rm_ops *ops;
     struct rm *rm;
+    struct link *link;
     uint32_t rounds, round, *got; /* got: by node, rounds that came */
     uint32_t last;                /* round; UINT32_MAX: no server has seen the file yet */
     const char *file;
@@ -61,47 +63,69 @@ static void begin_round(struct probe *probe)
         probe->last = probe->round + 1;
     for (uint32_t node = 0; node < probe->boot.nnodes; node++) {
         struct wire_out out = {0};
-        size_t len;
         if (node == probe->boot.node)
             continue;
-        wire_put_u32(&out, (uint32_t)probe->bytes);
-        wire_put_u32(&out, probe->boot.node);
+        wire_put_u8(&out, FRAME_CONTRIB);
         wire_put_u32(&out, probe->round);
         wire_put_u32(&out, probe->last);
         for (size_t i = HEAD; i < probe->bytes; i++)
             wire_put_u8(&out, (uint8_t)(i + probe->round));
-        void *data = wire_out_take(&out, &len);
-        probe->ops->send(probe->rm, node, data, len, CARE_MUST);
+        link_send(probe->link, node, &out);
     }
 }
 
-/* One or more messages. A repetition is no fault, nor is a message that has overtaken another: the
- * other has failed, and all behind it are sent again. */
-static void on_receive(void *arg, const void *data, size_t len)
+/* Each round comes once, and in order. */
+static void on_frame(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                     struct shared_bytes *whole)
 {
     struct probe *probe = arg;
-    const unsigned char *p = data;
-    while (len > 0 && !probe->wrong) {
-        struct wire_in in;
-        wire_in_init(&in, p, len);
-        uint32_t size = wire_get_u32(&in), node = wire_get_u32(&in), round = wire_get_u32(&in);
-        uint32_t last = wire_get_u32(&in);
-        if (in.bad || size != probe->bytes || size > len || node >= probe->boot.nnodes) {
-            printf("wrong bytes: %zu, size %u, node %u, round %u\n", len, size, node, round);
-            probe->wrong = true;
-            return;
-        }
-        for (size_t i = HEAD; i < size; i++)
-            probe->wrong |= p[i] != (uint8_t)(i + round);
-        if (round == probe->got[node] + 1)
-            probe->got[node] = round;
-        if (last < probe->last)
-            probe->last = last;
-        p += size;
-        len -= size;
+    const unsigned char *p = body;
+    struct wire_in in;
+    (void)type, (void)whole;
+    wire_in_init(&in, body, len);
+    uint32_t round = wire_get_u32(&in), last = wire_get_u32(&in);
+    if (len != probe->bytes - HEAD + 8 || round != probe->got[from] + 1) {
+        printf("wrong bytes: %zu, node %u, round %u\n", len, from, round);
+        probe->wrong = true;
+        return;
     }
+    for (size_t i = HEAD; i < probe->bytes; i++)
+        probe->wrong |= p[i - HEAD + 8] != (uint8_t)(i + round);
+    probe->got[from] = round;
+    if (last < probe->last)
+        probe->last = last;
     while (probe->round > 0 && complete(probe) && probe->round < probe->last)
         begin_round(probe);
+}
+
+static void on_receive(void *arg, const void *data, size_t len)
+{
+    const struct probe *probe = arg;
+    link_receive(probe->link, data, len, NULL, false);
+}
+
+static void on_native(void *arg, uint32_t node)
+{
+    const struct probe *probe = arg;
+    probe->ops->ready(probe->rm, node);
+}
+
+static uint64_t on_next(void *arg, uint32_t node, size_t max, struct wire_out *out)
+{
+    const struct probe *probe = arg;
+    return link_batch(probe->link, node, max, out);
+}
+
+static void on_arrived(void *arg, uint32_t node, uint64_t ticket)
+{
+    const struct probe *probe = arg;
+    link_arrived(probe->link, node, ticket);
+}
+
+static bool on_failed(void *arg, uint32_t node)
+{
+    const struct probe *probe = arg;
+    return link_failed(probe->link, node);
 }
 
 static void on_lost(void *arg, uint32_t node, const char *why)
@@ -109,6 +133,7 @@ static void on_lost(void *arg, uint32_t node, const char *why)
     struct probe *probe = arg;
     printf("lost %u: %s\n", node, why);
     fflush(stdout);
+    link_forget(probe->link, node);
     probe->lost = true;
 }
 
@@ -136,8 +161,9 @@ static char *on_state(void *arg, size_t max, size_t *len)
 static void reach(struct probe *probe, const char *nspace, uint32_t nnodes)
 {
     probe->ops->attach(probe->rm, nspace, 0, probe->boot.nnodes, nnodes, NULL);
-    probe->ops->send(probe->rm, probe->boot.nnodes, malloc(1), 0,
-                     CARE_MUST); /* which does no harm */
+    struct wire_out out = {0};
+    wire_put_u8(&out, FRAME_CONTRIB);
+    link_send(probe->link, probe->boot.nnodes, &out); /* which does no harm */
 }
 
 static int load(struct probe *probe, const char *backend, const char *library)
@@ -228,8 +254,13 @@ int main(int argc, char **argv)
 {
     struct probe probe = {.last = UINT32_MAX};
     struct err err = {0};
-    const struct rm_host host = {
-        .arg = &probe, .receive = on_receive, .lost = on_lost, .state = on_state};
+    const struct rm_host host = {.arg = &probe,
+                                 .receive = on_receive,
+                                 .next = on_next,
+                                 .arrived = on_arrived,
+                                 .failed = on_failed,
+                                 .lost = on_lost,
+                                 .state = on_state};
     struct conf conf;
     if (argc < 7) {
         fputs(usage, stderr);
@@ -241,6 +272,13 @@ int main(int argc, char **argv)
     describe(&probe.boot, argv);
     probe.got = calloc(probe.boot.nnodes, sizeof *probe.got);
     probe.base = event_base_new();
+    const struct link_env link = {.arg = &probe,
+                                  .self = probe.boot.node,
+                                  .nnodes = probe.boot.nnodes,
+                                  .step = strtoull(argv[3], NULL, 10),
+                                  .native = on_native,
+                                  .deliver = on_frame};
+    probe.link = link_new(&link);
     if (load(&probe, argv[1], argv[2]) != 0)
         return 2;
     probe.rm = probe.ops->open(&probe.boot, &conf, probe.base, &host, &err);
@@ -252,6 +290,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     int status = run(&probe, argv);
     probe.ops->close(probe.rm, 1000);
+    link_free(probe.link);
     event_base_free(probe.base);
     boot_free(&probe.boot);
     free(probe.got);

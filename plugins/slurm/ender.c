@@ -2,8 +2,9 @@
 /* Ends the step, in a thread of its own, as all that send may hang.
  *
  * srun ends with its tasks, so it is told first why, and with what status. The tasks die everywhere
- * at once, which would hide the reason from a server that has not got it yet: so what is queued
- * goes out before slurmctld is asked. slurmctld is asked until the step has ended (step_end.h).
+ * at once, which would hide the reason from a server that has not got it yet: so what there is for
+ * these goes out before slurmctld is asked. slurmctld is asked until the step has ended
+ * (step_end.h).
  *
  *     RESTS --order--> TELLS --srun has answered--> WAITS --sent, or 500 ms--> ASKS <--> LOOKS
  *
@@ -156,7 +157,7 @@ static void *run(void *arg)
             move(rm, ENDER_WAITS);
             break;
         case ENDER_WAITS:
-            if (outbox_idle(rm) || now_ms() >= rm->ender.wait_until)
+            if (rm->idle || now_ms() >= rm->ender.wait_until)
                 move(rm, ENDER_ASKS);
             else
                 rm_wait(rm, &rm->ender.wake, rm->ender.wait_until);

@@ -76,7 +76,6 @@ static struct other *make(struct rm *rm, const char *nspace, uint64_t run, uint3
     return other;
 }
 
-/* @thread the loop's, locked */
 static void name_peers(struct rm *rm, struct other *other, const struct boot_node *nodes)
 {
     const struct place *place = rm->offered;
@@ -97,9 +96,7 @@ void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t bas
     bool again = other != NULL;
     if (!again)
         other = make(rm, nspace, run, base, nnodes);
-    pthread_mutex_lock(&rm->lock);
     if (!again && (other == NULL || !outbox_add(rm, other->peers, base, nnodes))) {
-        pthread_mutex_unlock(&rm->lock);
         log_error("servers of namespace %s cannot be reached: out of memory", nspace);
         if (other != NULL)
             free_other(other);
@@ -110,7 +107,6 @@ void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t bas
         rm->others = other;
     }
     name_peers(rm, other, nodes);
-    pthread_mutex_unlock(&rm->lock);
 }
 
 void others_free(struct rm *rm)

@@ -23,27 +23,21 @@ MARK_VERSION;
 
 enum { SPARE_MS = 1000 /* for threads to end, beyond the time that close() was given */ };
 
-static int start_threads(struct rm *rm, struct err *err)
+static int start_thread(struct rm *rm, struct err *err)
 {
     int rc = ender_start(rm);
-    if (rc == 0)
-        rc = outbox_start(rm);
     return rc == 0 ? 0 : err_set(err, "no thread can be started: %s", strerror(rc));
 }
 
 static void slurm_close(struct rm *rm, unsigned ms)
 {
+    int64_t sent_by = now_ms() + ms, by = sent_by + SPARE_MS;
     pthread_mutex_lock(&rm->lock);
     rm->closing = true;
-    rm->close_by = now_ms() + ms;
-    struct peer *peer;
-    TAILQ_FOREACH (peer, &rm->busy, busy)
-        peer->not_before = 0;
-    pthread_cond_broadcast(&rm->wake);
     pthread_mutex_unlock(&rm->lock);
-    int64_t by = now_ms() + ms + SPARE_MS;
+    outbox_drain(rm, sent_by);
     ender_join(rm, by);
-    if (!outbox_join(rm, by))
+    if (!outbox_close(rm, by))
         _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
     if (!scout_join(rm, by) || !spawns_close(rm->spawns, by))
         _exit(0);
@@ -55,7 +49,7 @@ static void slurm_close(struct rm *rm, unsigned ms)
     others_free(rm);
     scout_free(rm);
     pthread_mutex_destroy(&rm->lock);
-    pthread_cond_destroy(&rm->wake);
+    pthread_cond_destroy(&rm->sent);
     pthread_cond_destroy(&rm->ender.wake);
     free(rm);
 }
@@ -97,15 +91,15 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
     pthread_mutex_init(&rm->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&rm->wake, &attr);
+    pthread_cond_init(&rm->sent, &attr);
     pthread_cond_init(&rm->ender.wake, &attr);
     pthread_condattr_destroy(&attr);
     rm->handoff = handoff_new(base);
     rm->inbox = inbox_open(BOOT_FD_LISTEN, base, &rm->host);
     slurm_abi_init(NULL);
-    if (!outbox_init(rm) || rm->handoff == NULL || rm->inbox == NULL)
+    if (!outbox_init(rm, base) || rm->handoff == NULL || rm->inbox == NULL)
         err_set(err, "out of memory");
-    else if (read_settings(rm, err) == 0 && start_threads(rm, err) == 0) {
+    else if (read_settings(rm, err) == 0 && start_thread(rm, err) == 0) {
         rm->spawns = spawns_open(rm->agent, boot, base);
         return rm;
     }
@@ -167,7 +161,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .name = "slurm",
     .native = "slurmd",
     .open = slurm_open,
-    .send = outbox_send,
+    .ready = outbox_ready,
     .peer = outbox_peer,
     .learn = outbox_learn,
     .vouch = &vouch,

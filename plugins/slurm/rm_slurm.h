@@ -27,50 +27,30 @@ struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *
 bool inbox_shut(struct inbox *inbox, const char *path);
 void inbox_close(struct inbox *inbox);
 
-/** Bytes that wait for a node. */
-struct outgoing {
-    struct outgoing *next;
-    char *data;
-    size_t len;
-    enum frame_care care;
-};
-
-/** That a peer is lost, on its way to the loop. */
-struct loss {
-    struct handoff_item item;
-    struct rm *rm;
-    struct peer *peer;
-    int rc; /**< of the last call that was to reach it */
-};
-
-/** Another server; guarded by the lock. One of the own step is made when there is something to send
- * to it or to know of it: most servers of a large step never meet. */
+/** Another server. One of the own step is made when there is something to send to it or to know of
+ * it: most servers of a large step never meet. @thread the loop's */
 struct peer {
-    TAILQ_ENTRY(peer) busy; /**< in rm->busy while something is queued or being sent */
+    TAILQ_ENTRY(peer) busy; /**< in rm->busy while something is to be sent or is being sent */
     bool is_busy;
+    bool sends;     /**< a message to it is under way */
     uint32_t node;  /**< its handle */
     char *name;     /**< of its node, borrowed; NULL: not known yet */
     char *address;  /**< of its socket there, borrowed */
     char *own_name; /**< of a server of another step: the name, owned */
     bool foreign;   /**< it is a server of another step */
-    struct outgoing *queue, **tail;
-    struct outgoing *sent; /**< what a thread is sending to it; NULL: none is */
-    struct loss loss;
     enum rm_peer_state state;
     bool reached;          /**< something has arrived there before, or has come from there */
-    bool heard;            /**< outbox_learn() was told so; @thread the loop's */
     int64_t failing_since; /**< ms; 0: it is not failing */
     int64_t not_before;    /**< ms: when to try again */
     uint32_t retry_ms;
-    uint64_t retries; /**< messages that failed and were put back */
-    uint64_t dropped; /**< frames of CARE_MAY in messages that failed */
+    uint64_t retries; /**< messages that failed */
 };
 
 /** How far the step's end is, when this server is to end it (ender.c). */
 enum ender_state {
     ENDER_RESTS, /**< this server is not to end the step */
     ENDER_TELLS, /**< srun's agent is being told with what status the step ends */
-    ENDER_WAITS, /**< what is queued for other servers is being sent */
+    ENDER_WAITS, /**< what there is for other servers is being sent */
     ENDER_ASKS,  /**< slurmctld has not taken the order yet */
     ENDER_LOOKS, /**< slurmctld has taken the order; whether the step has ended is asked again */
     ENDER_DONE,  /**< the step is not known any more, or what is left is not this server's */
@@ -133,45 +113,43 @@ struct rm {
     struct inbox *inbox;
     struct slurm_spawns *spawns;
 
-    pthread_mutex_t lock; /**< guards all below */
-    pthread_cond_t wake;  /**< something to send, or the server leaves */
-    struct peer **peers;  /**< by handle; NULL: it is not made; changed by the loop alone */
-    uint32_t npeers;
-    TAILQ_HEAD(, peer) busy; /**< in the order of their turns */
+    pthread_mutex_t lock; /**< guards what follows, up to closing */
     struct ender ender;
-    bool closing;     /**< the server leaves */
-    int64_t close_by; /**< ms */
-    pthread_t senders[RM_SENDERS_MAX];
-    uint32_t nsenders, nsending; /**< nsending: those that are in the call */
+    pthread_cond_t sent; /**< posted */
+    bool posted;         /**< a message has been sent, or cannot be: the handoff has it */
+    bool idle;           /**< nothing is to be sent, nor is being sent */
+    bool closing;        /**< the server leaves; set by the loop */
     struct scout scout;
 
     /* of the loop alone */
-    struct other *others;        /**< steps that have handles */
-    const struct place *offered; /**< what rendezvous() and the like are just naming, or NULL */
+    struct peer **peers; /**< by handle; NULL: it is not made */
+    uint32_t npeers;
+    TAILQ_HEAD(, peer) busy; /**< in the order of their turns */
+    struct event *push;      /**< a turn has come */
+    struct worker *senders[RM_SENDERS_MAX];
+    bool sending[RM_SENDERS_MAX]; /**< that one is in the call */
+    struct other *others;         /**< steps that have handles */
+    const struct place *offered;  /**< what rendezvous() and the like are just naming, or NULL */
 };
 
 /** Waits for @p cond until @p when, a value of now_ms(); INT64_MAX: for ever. @thread any, locked
  */
 void rm_wait(struct rm *rm, pthread_cond_t *cond, int64_t when);
 
-/** rm_ops.send, rm_ops.peer and rm_ops.learn. */
-void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum frame_care care);
+/** rm_ops.ready, rm_ops.peer and rm_ops.learn. */
+void outbox_ready(struct rm *rm, uint32_t node);
 struct rm_peer outbox_peer(struct rm *rm, uint32_t node);
 void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact);
-/** @return whether nothing is queued or being sent. @thread any, locked */
-bool outbox_idle(const struct rm *rm);
-/** Starts the first thread that sends, if there may be something to send. @return 0, or an error
- * number. @thread the loop's */
-int outbox_start(struct rm *rm);
-/** @return whether all of them have ended until @p by, after rm->closing was set. @thread the
+/** Sends what there is, without the loop, until @p by. After rm->closing was set. @thread the
  * loop's */
-bool outbox_join(struct rm *rm, int64_t by);
+void outbox_drain(struct rm *rm, int64_t by);
+/** Ends the threads. @return whether all have ended until @p by @thread the loop's */
+bool outbox_close(struct rm *rm, int64_t by);
 /** Adds peers of another step, which stay the caller's until outbox_free(). @return whether there
- * was memory. @thread the loop's, locked */
+ * was memory. @thread the loop's */
 bool outbox_add(struct rm *rm, struct peer *peers, uint32_t base, uint32_t n);
-/** After the settings were read. @return whether there was memory. @thread the loop's, before any
- * other is there */
-bool outbox_init(struct rm *rm);
+/** @return whether there was memory. @thread the loop's, before any other is there */
+bool outbox_init(struct rm *rm, struct event_base *base);
 /** @thread the loop's, when no other is left */
 void outbox_free(struct rm *rm);
 

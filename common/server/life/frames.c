@@ -37,31 +37,16 @@ void frames_send_shared(void *arg, uint32_t node, struct wire_out *frame, struct
     steps_send(arg, node, frame, body);
 }
 
-static void send_natively(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+void frames_native(void *arg, uint32_t node)
 {
     struct server *server = arg;
-    if (server->rm != NULL)
-        server->rm_ops->send(server->rm, node, data, len, care);
-    else
-        free(data); /* we are leaving */
+    if (server->rm != NULL) /* else we are leaving */
+        server->rm_ops->ready(server->rm, node);
 }
 
 static bool direct_only(const struct server *server)
 {
     return server->conf.direct.mode == CONF_DIRECT_REQUIRE;
-}
-
-void frames_send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
-{
-    const struct server *server = arg;
-    if (!direct_only(server)) {
-        send_natively(arg, node, data, len, care);
-        return;
-    }
-    if (len >= LINK_LONG)
-        log_error("a frame of %zu bytes to %s is lost: it is too long", len,
-                  nspace_name(server->nspace, node));
-    free(data); /* else that server was given up, or we are leaving */
 }
 
 bool frames_connect(void *arg, uint32_t node)
@@ -270,7 +255,6 @@ static int open_direct(struct server *server, struct err *err)
         .base = server->base,
         .timers = &server->timers,
         .turn = turn,
-        .native = send_natively,
         .link = server->link,
         .unreachable = on_unreachable,
         .patience = (int64_t)server->conf.timeouts.peer * 1000,
@@ -291,10 +275,33 @@ static int open_direct(struct server *server, struct err *err)
     return 0;
 }
 
+static uint64_t next(void *arg, uint32_t node, size_t max, struct wire_out *out)
+{
+    const struct server *server = arg;
+    return link_batch(server->link, node, max, out);
+}
+
+static void arrived(void *arg, uint32_t node, uint64_t ticket)
+{
+    const struct server *server = arg;
+    link_arrived(server->link, node, ticket);
+}
+
+static bool failed(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    return link_failed(server->link, node);
+}
+
 static int open_backend(struct server *server, struct err *err)
 {
-    const struct rm_host host = {
-        .arg = server, .receive = on_native, .lost = agreed_lost, .state = status_operations};
+    const struct rm_host host = {.arg = server,
+                                 .receive = on_native,
+                                 .next = next,
+                                 .arrived = arrived,
+                                 .failed = failed,
+                                 .lost = agreed_lost,
+                                 .state = status_operations};
     server->rm = server->rm_ops->open(&server->boot, &server->conf, server->base, &host, err);
     return server->rm == NULL ? err_set(err, "the back end %s does not start", server->rm_ops->name)
                               : 0;

@@ -17,8 +17,8 @@ void frames_send(void *arg, uint32_t node, struct wire_out *frame);
 void frames_send_shared(void *arg, uint32_t node, struct wire_out *frame,
                         struct shared_bytes *body);
 
-/** Of the link. @param data taken over */
-void frames_send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
+/** Of the link. */
+void frames_native(void *arg, uint32_t node);
 bool frames_connect(void *arg, uint32_t node);
 void frames_ready(void *arg, uint32_t node);
 void frames_stuck(void *arg, uint32_t node);

@@ -55,14 +55,14 @@ static bool undelivered(const struct server *server, int64_t stayed, bool tell)
     uint32_t handles = server->rm == NULL ? 0 : nspace_handles(server->nspace);
     bool found = false;
     for (uint32_t node = 0; node < handles && (tell || !found); node++) {
-        struct rm_peer peer = server_peer(server, node);
+        struct link_owed owed = link_owed(server->link, node);
         if (engine_is_lost(server->engine, node))
             continue;
-        found = found || peer.must > 0 || (peer.should > 0 && stayed < SHOULD_STAY_MS);
-        if (tell && peer.must + peer.should > 0)
-            log_write(peer.must > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+        found = found || owed.must > 0 || (owed.should > 0 && stayed < SHOULD_STAY_MS);
+        if (tell && owed.must + owed.should > 0)
+            log_write(owed.must > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
                       "transport: %u messages for %s are given up: it was not reached in time",
-                      peer.must + peer.should, nspace_name(server->nspace, node));
+                      owed.must + owed.should, nspace_name(server->nspace, node));
     }
     return found;
 }

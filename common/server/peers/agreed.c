@@ -99,6 +99,13 @@ void agreed_hand_over(struct server *server)
         totals_hand_over(server, heir);
 }
 
+/* Nothing is sent any more to a server that was given up. */
+static void forget(struct server *server, uint32_t node)
+{
+    direct_forget(server->direct, node);
+    link_forget(server->link, node);
+}
+
 /* Nothing waits here any more when this server leaves. */
 static void changed(void *arg, const struct ranges *lost, const struct ranges *left)
 {
@@ -113,7 +120,7 @@ static void changed(void *arg, const struct ranges *lost, const struct ranges *l
     }
     for (struct ranges_at at = {0}; ranges_next(lost, &at) && !server->leaving;) {
         const struct of_node *of = server->agreed->nodes[at.number];
-        direct_forget(server->direct, at.number);
+        forget(server, at.number);
         if (of != NULL && of->early)
             departed_left(server, at.number, true, of->why);
         else
@@ -205,7 +212,7 @@ void agreed_receive(struct server *server, uint32_t from, const void *body, size
 void agreed_lost(void *arg, uint32_t node, const char *why)
 {
     struct server *server = arg;
-    direct_forget(server->direct, node); /* nothing is sent to a server that was given up */
+    forget(server, node);
     if (node >= server->boot.nnodes) {
         departed_lost(server, node, why);
         return;

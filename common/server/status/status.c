@@ -146,7 +146,8 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
     uint32_t handles = nspace_handles(server->nspace);
     for (uint32_t i = 0; i < handles; i++) {
         const struct link_counts c = link_counts(server->link, i);
-        const struct rm_peer peer = server_peer(server, i);
+        const struct rm_peer peer = server->rm_ops->peer(server->rm, i);
+        const struct link_owed owed = link_owed(server->link, i);
         sum.frames_out += c.frames_out;
         sum.bytes_out += c.bytes_out;
         sum.frames_in += c.frames_in;
@@ -158,12 +159,13 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
             continue;
         json_object *o = field_add(list.array);
         field_put_text(o, "node", nspace_name(server->nspace, i));
-        put(o, "reached", json_object_new_boolean(peer.reached));
-        put(o, "direct", json_object_new_boolean(direct_is_up(server->direct, i)));
+        bool direct = direct_is_up(server->direct, i);
+        put(o, "reached", json_object_new_boolean(peer.reached || direct));
+        put(o, "direct", json_object_new_boolean(direct));
         put(o, "lost", json_object_new_boolean(rm_peer_is_lost(peer.state)));
         put_seconds(o, "unreachable", peer.failing_since == 0 ? -1 : now_ms() - peer.failing_since);
-        field_put_number(o, "queued", peer.queued);
-        field_put_number(o, "queued_bytes", peer.queued_bytes);
+        field_put_number(o, "queued", owed.frames);
+        field_put_number(o, "queued_bytes", owed.bytes);
         field_put_number(o, "held", c.held);
         field_put_number(o, "bytes_out", c.bytes_out);
         field_put_number(o, "bytes_in", c.bytes_in);

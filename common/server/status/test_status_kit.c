@@ -84,10 +84,9 @@ static void send_frame(void *arg, uint32_t node, struct wire_out *frame)
     send_shared(arg, node, frame, NULL);
 }
 
-static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+static void native(void *arg, uint32_t node)
 {
-    (void)care, (void)arg, (void)node, (void)len;
-    free(data);
+    (void)arg, (void)node;
 }
 
 static void send_of_view(void *arg, uint32_t node, enum frame_type type, struct wire_out *body)
@@ -204,7 +203,7 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
                                   .changed = changed,
                                   .over = over};
     const struct link_env link = {
-        .arg = kit, .nnodes = nnodes, .step = 1, .send = send_bytes, .deliver = deliver};
+        .arg = kit, .nnodes = nnodes, .step = 1, .native = native, .deliver = deliver};
     kit->now = 1000000;
     server->timers = (struct timers){.now = clock_of, .arg = kit};
     fill_boot(&server->boot, nnodes, ntasks);

@@ -143,7 +143,6 @@ void direct_forget(struct direct *d, uint32_t node)
     }
     if (p->stream != NULL)
         stream_cut(p->stream, "that server was given up");
-    link_again(d->env.link, node, true); /* nothing is kept for it */
 }
 
 bool direct_is_up(const struct direct *d, uint32_t node)

@@ -45,11 +45,9 @@ struct direct_env {
     /** Runs the loop until something has happened. @param ms the most
      * @return whether the loop can go on */
     bool (*turn)(void *arg, int64_t ms);
-    /** Sends an announcement the native way. @param data malloc()ed, taken over */
-    void (*native)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
     struct link *link; /**< borrowed: gives frames, and takes them */
     /** Of CONF_DIRECT_REQUIRE: frames to a server have waited for so many ms for a connection.
-     * direct_forget() is expected. @param why a clause, borrowed */
+     * direct_forget() and link_forget() are expected. @param why a clause, borrowed */
     void (*unreachable)(void *arg, uint32_t node, const char *why);
     int64_t patience;
     /** A server is there. */
@@ -77,7 +75,8 @@ void direct_stuck(struct direct *direct, uint32_t node);
 /** Takes the body of a FRAME_ANNOUNCE of server @p from. @param direct may be NULL */
 void direct_announced(struct direct *direct, uint32_t from, const void *body, size_t len);
 
-/** A server was given up, or has left: it has no connections any more. @param direct may be NULL */
+/** A server was given up: it has no connections any more. link_forget() comes next. @param direct
+ * may be NULL */
 void direct_forget(struct direct *direct, uint32_t node);
 
 /** @param direct may be NULL @return whether frames go to it directly */

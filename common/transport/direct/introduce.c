@@ -33,7 +33,6 @@ void direct_announce(struct peer *p, int64_t now)
 {
     struct direct *d = p->direct;
     struct wire_out out = {0};
-    size_t len;
     if (p->told_at != 0 && now < p->told_at + TELL_AGAIN_MS)
         return;
     bool fresh = d->sealed_at != 0 && now < d->sealed_at + FRESH_MS;
@@ -49,20 +48,10 @@ void direct_announce(struct peer *p, int64_t now)
     }
     p->wants = false;
     p->told_at = now;
-    wire_put_u32(&out, 0); /* the length */
-    wire_put_u64(&out, d->own.step);
-    wire_put_u32(&out, d->own.self);
-    wire_put_u64(&out, 0); /* the number */
     wire_put_u8(&out, FRAME_ANNOUNCE);
     announce_write(&d->own, &d->addresses, d->port, d->credential.data, d->credential.len, &out);
-    if (out.failed) {
-        wire_out_free(&out);
-        return;
-    }
-    wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
-    void *data = wire_out_take(&out, &len);
     /* Where frames wait for a connection, nothing else tells whether the server is there. */
-    d->env.native(d->env.arg, p->node, data, len, p->waits_since != 0 ? CARE_SHOULD : CARE_MAY);
+    link_send_loose(d->env.link, p->node, &out, p->waits_since != 0 ? CARE_SHOULD : CARE_MAY);
 }
 
 static void announce_to_all(struct direct *d)

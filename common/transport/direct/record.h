@@ -24,7 +24,7 @@ enum {
 };
 
 /** Bytes of a frame, at most. */
-#define RECORD_MAX ((uint32_t)1 << 30)
+#define RECORD_MAX (UINT32_MAX - 1)
 
 /** The head of a frame's first record. */
 struct record {

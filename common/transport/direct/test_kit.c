@@ -115,23 +115,21 @@ unsigned kit_direct_in(uint32_t index)
     return (unsigned)all - s->native_in;
 }
 
-static void native(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+/* A message is one frame, and counts as arrived at once. */
+static void native(void *arg, uint32_t node)
 {
     const struct timeval tv = {.tv_usec = NATIVE_US};
-    struct message *m = malloc(sizeof *m);
-    (void)arg, (void)care;
-    *m = (struct message){.to = node, .len = len, .data = data};
-    m->event = evtimer_new(kit.base, arrives, m);
-    evtimer_add(m->event, &tv);
-}
-
-/* Of the link: where the settings allow it. */
-static void send_natively(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
-{
-    if (kit.conf.mode != CONF_DIRECT_REQUIRE)
-        native(arg, node, data, len, care);
-    else
-        free(data);
+    const struct kit_server *s = arg;
+    struct wire_out out = {0};
+    uint64_t ticket;
+    while ((ticket = link_batch(s->link, node, 0, &out)) != 0) {
+        struct message *m = malloc(sizeof *m);
+        *m = (struct message){.to = node};
+        m->data = wire_out_take(&out, &m->len);
+        m->event = evtimer_new(kit.base, arrives, m);
+        evtimer_add(m->event, &tv);
+        link_arrived(s->link, node, ticket);
+    }
 }
 
 static bool connect_to(void *arg, uint32_t node)
@@ -163,6 +161,7 @@ static void unreachable(void *arg, uint32_t node, const char *why)
     const struct kit_server *s = arg;
     log_warning("unreachable: %s", why);
     direct_forget(s->direct, node);
+    link_forget(s->link, node);
 }
 
 static const char *name(void *arg, uint32_t node)
@@ -200,7 +199,8 @@ bool kit_open(uint32_t index)
                                   .self = index,
                                   .nnodes = KIT_SERVERS,
                                   .step = KIT_STEP,
-                                  .send = send_natively,
+                                  .native = native,
+                                  .required = kit.conf.mode == CONF_DIRECT_REQUIRE,
                                   .deliver = deliver,
                                   .timers = &kit.timers,
                                   .connect = connect_to,
@@ -219,7 +219,6 @@ bool kit_open(uint32_t index)
                                    .base = kit.base,
                                    .timers = &kit.timers,
                                    .turn = turn,
-                                   .native = native,
                                    .link = s->link,
                                    .unreachable = unreachable,
                                    .patience = KIT_PATIENCE,
