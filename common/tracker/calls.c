@@ -12,7 +12,6 @@ void engine_call(struct engine *engine, struct engine_call *call)
     if (call->gone != NULL && !engine->closing) { /* tries that name some of these fail now */
         procset_unite(&engine->without, call->gone);
         rollup_local_loss(engine);
-        wanted_local_loss(engine);
     }
     struct tracker *t = engine->closing ? NULL : tracker_get(engine, call->sig, call->siglen);
     if (t == NULL) {
@@ -43,12 +42,10 @@ void engine_call(struct engine *engine, struct engine_call *call)
         call_fail(call, &failed);
         return;
     }
-    if (t->call == NULL && t->queue == NULL) {
-        wanted_forget(engine, t->sig, t->siglen);
+    if (t->call == NULL && t->queue == NULL)
         tracker_start(engine, t, call);
-    } else {
+    else
         calls_add(&t->queue, call);
-    }
 }
 
 void engine_cancel_known(struct engine *engine, const void *sig, size_t siglen, bool lost)

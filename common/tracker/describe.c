@@ -58,7 +58,7 @@ struct engine_counts engine_counts(const struct engine *engine)
     const struct tracker *t;
     counts.remembered = 0;
     TAILQ_FOREACH (t, &engine->all, all)
-        counts.remembered += t->state == TRACKER_IDLE;
+        counts.remembered += t->state == TRACKER_IDLE && t->failure.at != 0;
     counts.trackers = engine->count;
     return counts;
 }

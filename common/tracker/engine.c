@@ -156,7 +156,6 @@ static const struct part parts[] = {
     {assembly_lost, NULL, assembly_close},
     {leader_lost, NULL, leader_close},
     {claim_lost, claim_local_loss, member_close},
-    {NULL, wanted_local_loss, wanted_close},
     {NULL, NULL, cancel_close},
     {decided_lost, NULL, decided_close},
     {NULL, NULL, operations_close},

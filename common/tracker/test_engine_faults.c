@@ -122,6 +122,24 @@ static void a_participant_ends_without_its_call(void **state)
     }
 }
 
+/* However many operations wait for it. */
+static void a_participant_of_many_ends(void **state)
+{
+    enum { MANY = 40 };
+    struct kit *kit = kit_new(&seven);
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "%d", i);
+        call_some(kit, kit_op(kit, COLL_CONSTRUCT, id, NULL, N), N - 1, 0, 1);
+    }
+    loopback_run(kit->net, 2000); /* all have been asked for */
+    loopback_local_status(kit->net, N - 1, -88);
+    loopback_run(kit->net, 1000);
+    kit_assert_all(kit, -88);
+    kit_end(kit);
+}
+
 static void a_contribution_before_the_end_stands(void **state)
 {
     struct kit *kit = kit_new(&seven);
@@ -272,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_server_dies_after_its_call),
         cmocka_unit_test(after_a_loss_the_others_go_on),
         cmocka_unit_test(a_participant_ends_without_its_call),
+        cmocka_unit_test(a_participant_of_many_ends),
         cmocka_unit_test(a_contribution_before_the_end_stands),
         cmocka_unit_test(a_call_with_a_failure_is_everybodys),
         cmocka_unit_test(libraries_that_differ),

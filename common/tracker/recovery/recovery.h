@@ -8,20 +8,9 @@
 
 TAILQ_HEAD(cancelled_list, cancelled);
 
-/** A question (WANTED) that was not answered, and waits for a participant here to end. */
-struct wanted {
-    void *body; /**< owned; NULL: there is none */
-    size_t len;
-    uint32_t from;
-    uint64_t at; /**< ms */
-};
-
-enum { ENGINE_WANTED_MAX = 16 /**< the oldest go first */ };
-
 /** What the layer keeps. */
 struct recovery {
-    struct cancelled_list cancelled;         /**< cancel.c: what was ended before it was known */
-    struct wanted wanted[ENGINE_WANTED_MAX]; /**< wanted.c */
+    struct cancelled_list cancelled; /**< cancel.c: what was ended before it was known */
 };
 
 /* cancel.c: constructs that ended here before they were handed up */
@@ -91,11 +80,5 @@ bool tries_settle(struct engine *engine, struct tracker *own, uint64_t before);
 
 /* wanted.c: what others wait for, and no process here has called */
 
-/** Takes a FRAME_WANTED: answers it, or keeps it until a participant here has ended. */
+/** Takes a FRAME_WANTED: answers it, or notes it until a participant here has ended. */
 void wanted_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
-/** A call of that signature is made here. */
-void wanted_forget(struct engine *engine, const void *sig, size_t siglen);
-/** A participant of this server has ended, or a call has skipped tries: takes what is kept for
- * questions that come now. */
-void wanted_local_loss(struct engine *engine);
-void wanted_close(struct engine *engine);

@@ -65,17 +65,6 @@ void tracker_lost_slots(const struct engine *engine, const struct tracker *t, st
     ranges_canonical(slots);
 }
 
-bool tracker_lost_below(const struct engine *engine, const struct tracker *t)
-{
-    struct ranges lost = {0};
-    bool below = false;
-    tracker_lost_slots(engine, t, &lost);
-    for (struct ranges_at at = {0}; !below && ranges_next(&lost, &at);)
-        below = at.number != t->self && tree_below(&t->tree, t->self, at.number);
-    ranges_free(&lost);
-    return below;
-}
-
 void tracker_gone(struct engine *engine, struct tracker *t, uint32_t node)
 {
     members_on(engine, &t->parts.members, node, &t->gone);

@@ -11,6 +11,7 @@
 void tracker_open(struct engine *engine, struct tracker *t)
 {
     tracker_clear(t);
+    t->wanted = 0;
     t->opened = engine_now(engine);
     t->report = engine->env.stall > 0 ? t->opened + engine->env.stall * 1000ull : 0;
     tracker_due(t);
@@ -35,14 +36,33 @@ void tracker_local_loss(struct engine *engine, struct tracker *t)
     procset_free(&lost);
 }
 
+bool rollup_refute(struct engine *engine, struct tracker *t)
+{
+    uint64_t wanted = t->wanted;
+    tracker_open(engine, t);
+    t->later_try = t->wanted_later;
+    tracker_local_loss(engine, t);
+    if (t->status == 0) {
+        tracker_clear(t);
+        t->wanted = wanted;
+        return false;
+    }
+    engine->retries = engine->retries || t->later_try;
+    if (tracker_move(engine, t, TRACKER_CHILD))
+        rollup_progress(engine, t);
+    return true;
+}
+
 static void lose_local(struct engine *engine, struct tracker *t, uint64_t unused)
 {
     (void)unused;
-    if (t->state != TRACKER_EARLY || t->own_status != 0)
-        return;
-    tracker_local_loss(engine, t);
-    if (t->own_status != 0)
-        rollup_progress(engine, t);
+    if (t->state == TRACKER_IDLE && t->wanted > engine_now(engine)) {
+        rollup_refute(engine, t);
+    } else if (t->state == TRACKER_EARLY && t->own_status == 0) {
+        tracker_local_loss(engine, t);
+        if (t->own_status != 0)
+            rollup_progress(engine, t);
+    }
 }
 
 void rollup_local_loss(struct engine *engine)

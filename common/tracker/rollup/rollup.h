@@ -196,7 +196,13 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
 /** Contributes the failure of our own participants, when they will not call any more: one of them
  * has ended, or their call is of a later try. */
 void tracker_local_loss(struct engine *engine, struct tracker *t);
-/** Does so in each operation that is under way and goes on without lost participants. */
+/** Of an operation that a server above has asked for, and of which nothing is known here: says so
+ * if it cannot come about, as participants or servers below are lost, or have gone on to a later
+ * try.
+ * @return whether it has; @p t may be gone */
+bool rollup_refute(struct engine *engine, struct tracker *t);
+/** Looks, in each operation that is under way or that others have asked for, whether it can still
+ * come about. */
 void rollup_local_loss(struct engine *engine);
 /** Takes the earlier of two deadlines.
  * @param timeout seconds asked for; 0: none

@@ -115,7 +115,8 @@ bool engine_is_due(const struct engine *engine, struct timer *due, uint64_t at)
 
 uint64_t tracker_due_at(const struct tracker *t)
 {
-    const uint64_t forgotten = t->state == TRACKER_IDLE ? t->failure.at + ENGINE_REMEMBER_MS : 0;
+    const uint64_t kept = t->failure.at != 0 ? t->failure.at + ENGINE_REMEMBER_MS : t->wanted + 1;
+    const uint64_t forgotten = t->state == TRACKER_IDLE ? kept : 0;
     const uint64_t late = (uint64_t)timers_due(t->due.timers, (int64_t)t->deadline);
     return timer_earliest((uint64_t[]){late, t->report, t->flush, t->say, t->settle, forgotten}, 6);
 }
@@ -238,7 +239,7 @@ void tracker_free(struct engine *engine, struct tracker *t)
 
 void tracker_tidy(struct engine *engine, struct tracker *t)
 {
-    if (t->state == TRACKER_IDLE && t->queue == NULL && t->failure.at == 0)
+    if (t->state == TRACKER_IDLE && t->queue == NULL && t->failure.at == 0 && t->wanted == 0)
         tracker_free(engine, t);
 }
 

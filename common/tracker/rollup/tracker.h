@@ -17,7 +17,7 @@
 
 /** Where the current operation of a signature stands on this server. */
 enum tracker_state {
-    TRACKER_IDLE,   /**< no operation; kept for the record of a failed one */
+    TRACKER_IDLE,   /**< no operation; kept for the record of a failed one, or for a question */
     TRACKER_EARLY,  /**< remote contributions are here, the local call is not */
     TRACKER_GATHER, /**< the local call is here, contributions from below are missing */
     TRACKER_SENT,   /**< all of our subtree went up; the release is awaited */
@@ -179,17 +179,20 @@ struct tracker {
     uint64_t since;            /**< when the state began, ms */
     uint64_t deadline;         /**< ms of engine_clock(); 0: none */
     uint64_t report;           /**< next stall report, ms; 0: none */
-    uint64_t flush;   /**< when what is here goes up although more is missing, and what is missing
-                         is asked for, or whether the parent is still there; 0: never */
-    uint64_t say;     /**< when the parent is told the news, ms; 0: not, or with flush */
-    bool flushed;     /**< the parent was told a part: it is told what changes, too */
-    bool later_try;   /**< the current operation is a later try (tries.c) */
-    uint64_t settle;  /**< when its call ends with the failure of a try that it has skipped, ms; 0:
-                         never */
-    uint64_t tried;   /**< engine_call::op of the last call that was made here; 0: none */
-    uint32_t asked;   /**< in doubt: lost servers when the others were asked; 0: not yet */
-    uint32_t *doubts; /**< by slot: it does not know the result, and this many lost servers; 0:
-                         unknown; NULL: no server was asked */
+    uint64_t flush;    /**< when what is here goes up although more is missing, and what is missing
+                          is asked for, or whether the parent is still there; 0: never */
+    uint64_t say;      /**< when the parent is told the news, ms; 0: not, or with flush */
+    bool flushed;      /**< the parent was told a part: it is told what changes, too */
+    bool later_try;    /**< the current operation is a later try (tries.c) */
+    uint64_t settle;   /**< when its call ends with the failure of a try that it has skipped, ms; 0:
+                          never */
+    uint64_t wanted;   /**< idle: when a server above asks again for the operation, and this server
+                          forgets that it was asked, ms; 0: it was not */
+    bool wanted_later; /**< with it: for a later try */
+    uint64_t tried;    /**< engine_call::op of the last call that was made here; 0: none */
+    uint32_t asked;    /**< in doubt: lost servers when the others were asked; 0: not yet */
+    uint32_t *doubts;  /**< by slot: it does not know the result, and this many lost servers; 0:
+                          unknown; NULL: no server was asked */
     struct tracker_data data;  /**< of the current operation's result */
     struct procset gone;       /**< processes of the current operation that are known to be lost */
     struct assembly *assembly; /**< at the root: added members are awaited; NULL: none are */
@@ -373,8 +376,6 @@ bool tracker_is_loss(const struct engine *engine, const struct tracker *t, int32
 bool tracker_slot_lost(const struct engine *engine, const struct tracker *t, uint32_t slot);
 /** Finds out which of its servers are lost, as far as is known. @param slots as above */
 void tracker_lost_slots(const struct engine *engine, const struct tracker *t, struct ranges *slots);
-/** Whether a server below us is lost: then we have to say so, whether we have called or not. */
-bool tracker_lost_below(const struct engine *engine, const struct tracker *t);
 /** Notes a failure, unless another one was before. */
 void tracker_fail(struct tracker *t, int32_t status);
 /** Notes in an operation that the server in @p slot is lost, and with it what is below it when that
