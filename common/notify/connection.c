@@ -18,10 +18,8 @@ static void describe(const struct server *server, struct infos *list, const char
 {
     pmix_info_t range;
     PMIX_INFO_CONSTRUCT(&range);
-    if (procs_load_range(&range, server->nspace, to))
-        infos_put(list, PMIX_EVENT_CUSTOM_RANGE, range.value.data.darray, PMIX_DATA_ARRAY);
-    else
-        list->failed = true;
+    procs_load_range(&range, server->nspace, to);
+    infos_put(list, PMIX_EVENT_CUSTOM_RANGE, range.value.data.darray, PMIX_DATA_ARRAY);
     PMIX_INFO_DESTRUCT(&range);
     infos_put(list, PMIX_EVENT_AFFECTED_PROC, about, PMIX_PROC);
     if (*id != '\0')
@@ -38,12 +36,6 @@ static void raise_event(struct server *server, pmix_status_t code, const char *i
     if (to->nparts == 0 || server->ending)
         return;
     describe(server, &list, id, to, about);
-    if (list.failed) {
-        log_error("out of memory: event %d about %s rank %u is not raised", code, about->nspace,
-                  about->rank);
-        infos_free(&list);
-        return;
-    }
     if (everywhere && notification_copy(&server->boot, &event, code, about, PMIX_RANGE_CUSTOM,
                                         list.info, list.n) == PMIX_SUCCESS)
         notification_send(server, &event); /* others may be gone, too */
@@ -63,16 +55,14 @@ void connection_tell_of_own(struct server *server, pmix_status_t code, const cha
     }
 }
 
-/* Those of a connection that loss.h does not tell. @return 0, or -1: out of memory */
-static int strangers_of(struct procset *to, const struct procset *members, const char *nspace)
+/* Those of a connection that loss.h does not tell. */
+static void strangers_of(struct procset *to, const struct procset *members, const char *nspace)
 {
     struct procset own = {0};
-    int rc = procset_add(&own, nspace, 0, UINT32_MAX - 1);
+    procset_add(&own, nspace, 0, UINT32_MAX - 1);
     procset_canonical(&own);
-    if (rc == 0)
-        rc = procset_except(to, members, &own);
+    procset_except(to, members, &own);
     procset_free(&own);
-    return rc;
 }
 
 void connection_task_ended(struct server *server, uint32_t slot)
@@ -86,9 +76,11 @@ void connection_task_ended(struct server *server, uint32_t slot)
         struct procset to = {0};
         if (c->directives & BOOK_EARLY_TERM)
             continue;
-        if ((task_is_lost(&server->tasks[slot]) ? strangers_of(&to, &c->members, nspace)
-                                                : procset_unite(&to, &c->members)) == 0)
-            raise_event(server, PMIX_ERR_PROC_TERM_WO_SYNC, c->id, &to, &about, true);
+        if (task_is_lost(&server->tasks[slot]))
+            strangers_of(&to, &c->members, nspace);
+        else
+            procset_unite(&to, &c->members);
+        raise_event(server, PMIX_ERR_PROC_TERM_WO_SYNC, c->id, &to, &about, true);
         procset_free(&to);
     }
 }
@@ -146,8 +138,8 @@ int connection_name(struct server *server, struct book_entry *entry)
     int rc = size > PMIX_RANK_VALID - nlocal
                  ? err_set(&err, "it has too many processes")
                  : register_connection(entry->name, (uint32_t)size, nlocal, &err);
-    if (rc == 0 && !names_add(&server->registered, entry->name))
-        rc = err_set(&err, "out of memory");
+    if (rc == 0)
+        names_add(&server->registered, entry->name);
     if (rc != 0) {
         log_error("a connection (PMIx_Connect) gets no namespace: %s", err.text);
         entry->name[0] = '\0';

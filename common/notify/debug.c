@@ -25,10 +25,6 @@ static void give(const pmix_proc_t *target, const char *nspace, const char *wher
     infos_put(&list, PMIX_EVENT_CUSTOM_RANGE, target, PMIX_PROC);
     infos_str(&list, PMIX_NSPACE, nspace);
     infos_str(&list, PMIX_BREAKPOINT, where);
-    if (list.failed) {
-        infos_free(&list);
-        return;
-    }
     notification_give(PMIX_READY_FOR_DEBUG, &source, PMIX_RANGE_CUSTOM, list.info, list.n);
 }
 
@@ -42,8 +38,6 @@ void debug_ready(struct server *server)
 void debug_tool_came(struct server *server, const pmix_proc_t *proc)
 {
     struct debug_tool *tool = calloc(1, sizeof *tool);
-    if (tool == NULL)
-        return;
     tool->proc = *proc;
     LIST_INSERT_HEAD(&server->tools, tool, entry);
     if (server->stopped.ready)
@@ -90,11 +84,9 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
 void debug_await(struct server *server, const pmix_proc_t *spawner, const char *child)
 {
     uint32_t first;
-    struct wait *wait = calloc(1, sizeof *wait);
-    if (wait == NULL || nspace_node(server->nspace, child, 0, &first) != 0) {
-        free(wait);
+    if (nspace_node(server->nspace, child, 0, &first) != 0)
         return;
-    }
+    struct wait *wait = calloc(1, sizeof *wait);
     wait->spawner = *spawner;
     PMIX_LOAD_NSPACE(wait->child, child);
     asks_send(server->asks, first, ASK_READY, NULL, 0, 0, on_answer, wait);
@@ -111,10 +103,7 @@ void debug_nspace_ended(struct server *server, const char *nspace)
     PMIX_LOAD_PROCID(&all, nspace, PMIX_RANK_WILDCARD);
     infos_put(&list, PMIX_EVENT_AFFECTED_PROC, &all, PMIX_PROC);
     infos_bool(&list, PMIX_EVENT_NON_DEFAULT, true);
-    if (list.failed)
-        infos_free(&list);
-    else
-        notification_give(PMIX_EVENT_JOB_END, &source, PMIX_RANGE_LOCAL, list.info, list.n);
+    notification_give(PMIX_EVENT_JOB_END, &source, PMIX_RANGE_LOCAL, list.info, list.n);
 }
 
 void debug_close(struct server *server)

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pmix_status_t copy_targets(struct notification *event, const pmix_value_t *value)
+static void copy_targets(struct notification *event, const pmix_value_t *value)
 {
     const pmix_data_array_t *array = value->data.darray;
     const pmix_proc_t *procs = NULL;
@@ -32,15 +32,11 @@ static pmix_status_t copy_targets(struct notification *event, const pmix_value_t
         procs = array->array;
         n = procs != NULL ? array->size : 0;
     }
-    pmix_proc_t *more = realloc(event->targets, (event->ntargets + n) * sizeof *more + 1);
-    if (more == NULL)
-        return PMIX_ERR_NOMEM;
-    event->targets = more;
+    event->targets = realloc(event->targets, (event->ntargets + n) * sizeof *procs + 1);
     if (n > 0)
-        memcpy(more + event->ntargets, procs, n * sizeof *procs);
+        memcpy(event->targets + event->ntargets, procs, n * sizeof *procs);
     event->ntargets += n;
     event->aimed = event->ntargets > 0;
-    return PMIX_SUCCESS;
 }
 
 static pmix_status_t pack(struct notification *event, const pmix_info_t info[], size_t ninfo)
@@ -66,15 +62,12 @@ pmix_status_t notification_copy(const struct boot *boot, struct notification *ev
                                 pmix_status_t code, const pmix_proc_t *source,
                                 pmix_data_range_t range, const pmix_info_t info[], size_t ninfo)
 {
-    pmix_status_t rc = PMIX_SUCCESS;
     event->code = code;
     event->source = *source;
     event->range = range;
-    for (size_t i = 0; i < ninfo && rc == PMIX_SUCCESS; i++)
+    for (size_t i = 0; i < ninfo; i++)
         if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_CUSTOM_RANGE))
-            rc = copy_targets(event, &info[i].value);
-    if (rc != PMIX_SUCCESS)
-        return rc;
+            copy_targets(event, &info[i].value);
     if (range > PMIX_RANGE_PROC_LOCAL || (range == PMIX_RANGE_CUSTOM && !event->aimed))
         return refused(PMIX_ERR_BAD_PARAM, "event %d of %s rank %u: %s", code, source->nspace,
                        source->rank,
@@ -224,8 +217,6 @@ pmix_status_t notification_send(struct server *server, const struct notification
     if (server->rm == NULL)
         return PMIX_ERR_UNREACH; /* we are leaving */
     struct route route = {.to = calloc(handles, sizeof *route.to)};
-    if (route.to == NULL)
-        return PMIX_ERR_NOMEM;
     pmix_status_t rc = route_event(server, &route, event);
     uint32_t own = server->boot.nnodes, n = 0;
     bool said = is_said(server, &route);
@@ -273,15 +264,12 @@ static void on_given(pmix_status_t status, void *cbdata)
 void notification_give(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range,
                        pmix_info_t *info, size_t ninfo)
 {
-    struct given *given = malloc(sizeof *given);
-    if (given == NULL || !answer_wanted()) {
-        if (given == NULL)
-            log_error("out of memory: event %d is not delivered", code);
+    if (!answer_wanted()) {
         if (info != NULL)
             PMIX_INFO_FREE(info, ninfo);
-        free(given);
         return;
     }
+    struct given *given = malloc(sizeof *given);
     *given = (struct given){*source, info, ninfo};
     pmix_status_t rc = PMIx_Notify_event(code, &given->source, range, info, ninfo, on_given, given);
     if (rc != PMIX_SUCCESS)
@@ -302,8 +290,7 @@ static pmix_status_t unpack(const void *infos, size_t len, uint32_t ninfo, pmix_
 
 /* ---- names of connections and of groups ---- */
 
-/* Whether a target is such a name, and which processes it means. @param rc -1: none, or out of
- * memory */
+/* Whether a target is such a name, and which processes it means. @param rc -1: none */
 static bool expand_name(const struct server *server, struct procset *members,
                         const pmix_proc_t *target, int *rc)
 {
@@ -329,8 +316,8 @@ static int divide(struct server *server, const struct notification *event, struc
 }
 
 /* Puts @p set in the place of the event's custom range. */
-static pmix_status_t aim(const struct server *server, pmix_info_t *info, size_t ninfo,
-                         const struct procset *set)
+static void aim(const struct server *server, pmix_info_t *info, size_t ninfo,
+                const struct procset *set)
 {
     bool done = false;
     for (size_t i = 0; i < ninfo; i++) {
@@ -338,11 +325,10 @@ static pmix_status_t aim(const struct server *server, pmix_info_t *info, size_t 
             continue;
         PMIX_INFO_DESTRUCT(&info[i]);
         PMIX_INFO_CONSTRUCT(&info[i]);
-        if (!done && !procs_load_range(&info[i], server->nspace, set))
-            return PMIX_ERR_NOMEM;
+        if (!done)
+            procs_load_range(&info[i], server->nspace, set);
         done = true;
     }
-    return PMIX_SUCCESS;
 }
 
 pmix_status_t notification_take_names(struct server *server, struct notification *event)
@@ -363,20 +349,18 @@ pmix_status_t notification_take_names(struct server *server, struct notification
                       event->code);
     if (info != NULL) {
         struct notification sent = {.code = event->code, .source = event->source};
-        rc = procset_unite(&all, &members) == 0 ? aim(server, info, event->ninfo, &all)
-                                                : PMIX_ERR_NOMEM;
-        if (rc == PMIX_SUCCESS)
-            rc = notification_copy(&server->boot, &sent, event->code, &event->source, event->range,
-                                   info, event->ninfo);
+        procset_unite(&all, &members);
+        aim(server, info, event->ninfo, &all);
+        rc = notification_copy(&server->boot, &sent, event->code, &event->source, event->range,
+                               info, event->ninfo);
         notification_free(rc == PMIX_SUCCESS ? event : &sent);
-        if (rc == PMIX_SUCCESS)
+        if (rc == PMIX_SUCCESS) {
             *event = sent;
-        if (rc == PMIX_SUCCESS)
-            rc = aim(server, info, event->ninfo, &members);
-        if (rc == PMIX_SUCCESS)
+            aim(server, info, event->ninfo, &members);
             notification_give(event->code, &event->source, event->range, info, event->ninfo);
-        else
+        } else {
             PMIX_INFO_FREE(info, event->ninfo);
+        }
     }
     procset_free(&members);
     procset_free(&all);

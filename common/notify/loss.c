@@ -21,11 +21,6 @@ static void raise_event(struct server *server, pmix_status_t code, const pmix_pr
                         pmix_data_range_t range, struct infos *list, int where)
 {
     pmix_status_t rc = PMIX_SUCCESS;
-    if (list->failed) {
-        log_error("out of memory: event %d about rank %u is not raised", code, about->rank);
-        infos_free(list);
-        return;
-    }
     if (where & ELSEWHERE) {
         struct notification event = {0};
         rc = notification_copy(&server->boot, &event, code, about, range, list->info, list->n);
@@ -53,10 +48,8 @@ static void raise_member(struct server *server, const char *id, const struct pro
     struct infos list = {0};
     pmix_info_t range;
     PMIX_INFO_CONSTRUCT(&range);
-    if (procs_load_range(&range, server->nspace, members))
-        infos_put(&list, PMIX_EVENT_CUSTOM_RANGE, range.value.data.darray, PMIX_DATA_ARRAY);
-    else
-        list.failed = true;
+    procs_load_range(&range, server->nspace, members);
+    infos_put(&list, PMIX_EVENT_CUSTOM_RANGE, range.value.data.darray, PMIX_DATA_ARRAY);
     PMIX_INFO_DESTRUCT(&range);
     infos_put(&list, PMIX_EVENT_AFFECTED_PROC, about, PMIX_PROC);
     infos_str(&list, PMIX_GROUP_ID, id);

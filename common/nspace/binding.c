@@ -7,6 +7,7 @@
 
 #include "common/nspace/maps.h"
 #include "common/util/log.h"
+#include "common/util/text.h"
 
 #include <errno.h>
 #include <pmix.h>
@@ -88,18 +89,15 @@ static int common_package(const cpu_set_t *set, size_t size)
 static int learn(const pmix_proc_t *proc, pid_t pid, cpu_set_t *task, cpu_set_t *own)
 {
     size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
-    char *list = NULL, *text;
     if (sched_getaffinity(pid, size, task) != 0) {
         if (errno != ESRCH) /* it has ended already */
             log_warning("where rank %u may run is not known: %s", proc->rank, strerror(errno));
         return NO_PACKAGE;
     }
     bool bound = sched_getaffinity(0, size, own) != 0 || !CPU_EQUAL_S(size, task, own);
-    list = map_cpus(task, size);
-    if (list != NULL && asprintf(&text, "hwloc:%s", list) >= 0) {
-        store_binding(proc, text, bound);
-        free(text);
-    }
+    char *list = map_cpus(task, size), *text = text_format("hwloc:%s", list);
+    store_binding(proc, text, bound);
+    free(text);
     free(list);
     return bound ? common_package(task, size) : NO_PACKAGE;
 }
@@ -107,7 +105,7 @@ static int learn(const pmix_proc_t *proc, pid_t pid, cpu_set_t *task, cpu_set_t 
 static int *new_packages(uint32_t ntasks)
 {
     int *packages = malloc((ntasks + 1) * sizeof *packages);
-    for (uint32_t k = 0; packages != NULL && k < ntasks; k++)
+    for (uint32_t k = 0; k < ntasks; k++)
         packages[k] = NO_PACKAGE;
     return packages;
 }
@@ -123,8 +121,7 @@ void binding_learn(struct nspace *ns, uint32_t slot, pid_t pid)
     cpu_set_t *task = calloc(1, CPU_ALLOC_SIZE(CPUS_MAX)),
               *own = calloc(1, CPU_ALLOC_SIZE(CPUS_MAX));
     PMIX_LOAD_PROCID(&proc, ns->boot->nspace, here->ranks[slot]);
-    if (task != NULL && own != NULL && ns->packages != NULL)
-        ns->packages[slot] = learn(&proc, pid, task, own);
+    ns->packages[slot] = learn(&proc, pid, task, own);
     free(task);
     free(own);
 }

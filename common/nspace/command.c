@@ -36,9 +36,7 @@ void command_wdir(const struct nspace *ns, const char *wdir)
         return; /* it is muster-exec's; each application has its own */
     PMIX_LOAD_PROCID(&all, ns->boot->nspace, PMIX_RANK_WILDCARD);
     describe(&list, ns, PMIX_WDIR, wdir);
-    warn(PMIX_WDIR, list.failed
-                        ? PMIX_ERR_NOMEM
-                        : PMIx_Store_internal(&all, PMIX_APP_INFO_ARRAY, &list.info->value));
+    warn(PMIX_WDIR, PMIx_Store_internal(&all, PMIX_APP_INFO_ARRAY, &list.info->value));
     infos_free(&list);
 }
 
@@ -56,16 +54,10 @@ static void register_argv(const struct nspace *ns, const char *argv)
     const struct boot_node *here = boot_here(ns->boot);
     struct infos *list = calloc(1, sizeof *list);
     pmix_nspace_t name; /* libpmix copies the full buffer */
-    pmix_status_t rc = PMIX_ERR_NOMEM;
-    if (list == NULL) {
-        warn(PMIX_APP_ARGV, rc);
-        return;
-    }
     PMIX_LOAD_NSPACE(name, ns->boot->nspace);
     describe(list, ns, PMIX_APP_ARGV, argv);
-    if (!list->failed)
-        rc = PMIx_server_register_nspace(name, (int)here->ntasks, list->info, list->n,
-                                         on_registered, list);
+    pmix_status_t rc = PMIx_server_register_nspace(name, (int)here->ntasks, list->info, list->n,
+                                                   on_registered, list);
     if (rc != PMIX_SUCCESS)
         on_registered(rc, list);
 }

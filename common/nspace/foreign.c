@@ -88,16 +88,10 @@ static void free_names(char **names, uint32_t n)
 static char **name_servers(const char *name, const struct boot *boot, uint32_t nnodes)
 {
     char **names = calloc(nnodes, sizeof *names);
-    bool good = names != NULL;
-    for (uint32_t i = 0; i < nnodes && good; i++) {
+    for (uint32_t i = 0; i < nnodes; i++)
         names[i] = boot != NULL ? text_format("%s/%s", name, boot->nodes[i].name)
                                 : text_format("%s/%u", name, i);
-        good = names[i] != NULL;
-    }
-    if (good)
-        return names;
-    free_names(names, nnodes);
-    return NULL;
+    return names;
 }
 
 static uint32_t count(const struct nspace *own)
@@ -116,7 +110,7 @@ void foreign_forget(struct nspace *ns)
     if (f->boot != NULL)
         boot_free(f->boot);
     free(f->boot);
-    if (f->name != NULL && f->name[0] != '\0')
+    if (f->name[0] != '\0')
         free((char *)f->name);
     free(f->gone);
     *f = (struct foreign){.name = "", .step = f->step, .state = f->state, .names = f->names};
@@ -159,56 +153,35 @@ struct nspace *foreign_attach(struct nspace *own, const char *name, uint64_t run
     }
     ns = calloc(1, sizeof *ns);
     struct foreign *f = calloc(1, sizeof *f);
-    if (ns != NULL && f != NULL) {
-        ns->foreign = f;
-        ns->base = base;
-        ns->nnodes = nnodes;
-        f->name = strdup(name);
-        f->step = step;
-        f->run = run;
-        f->gone = calloc(nnodes, sizeof *f->gone);
-        f->names = name_servers(name, NULL, nnodes);
-    }
-    if (ns == NULL || f == NULL || f->name == NULL || f->gone == NULL || f->names == NULL) {
-        err_set(err, "out of memory");
-        if (ns != NULL && f != NULL)
-            foreign_free(ns);
-        else {
-            free(ns);
-            free(f);
-        }
-        return NULL;
-    }
+    ns->foreign = f;
+    ns->base = base;
+    ns->nnodes = nnodes;
+    f->name = strdup(name);
+    f->step = step;
+    f->run = run;
+    f->gone = calloc(nnodes, sizeof *f->gone);
+    f->names = name_servers(name, NULL, nnodes);
     while (*end != NULL)
         end = &(*end)->next;
     return *end = ns;
 }
 
 /* Takes over @p boot. */
-static int fill(struct nspace *ns, struct boot *boot, const void *data, size_t len, struct err *err)
+static void fill(struct nspace *ns, struct boot *boot, const void *data, size_t len)
 {
     struct foreign *f = ns->foreign;
-    char **names = name_servers(f->name, boot, ns->nnodes);
-    f->boot = malloc(sizeof *f->boot);
+    nspace_place(ns, boot);
     ns->bytes = malloc(len);
-    if (names == NULL || f->boot == NULL || ns->bytes == NULL || nspace_place(ns, boot) != 0) {
-        free_names(names, ns->nnodes);
-        free(f->boot);
-        free(ns->bytes);
-        f->boot = NULL;
-        ns->bytes = NULL;
-        return err_set(err, "out of memory");
-    }
     memcpy(ns->bytes, data, len);
     ns->len = len;
     free_names(f->names, ns->nnodes);
-    f->names = names;
+    f->names = name_servers(f->name, boot, ns->nnodes);
+    f->boot = malloc(sizeof *f->boot);
     *f->boot = *boot;
     f->boot->node = BOOT_NO_NODE;
     ns->boot = f->boot;
     *boot = (struct boot){0};
     foreign_move(ns, FOREIGN_LEARN);
-    return 0;
 }
 
 struct nspace *foreign_learn(struct nspace *own, uint64_t step, struct boot *boot, const void *data,
@@ -225,8 +198,8 @@ struct nspace *foreign_learn(struct nspace *own, uint64_t step, struct boot *boo
             err_set(err, "namespace %s is known with other contents", boot->nspace);
             ns = NULL;
         }
-    } else if (ns != NULL && fill(ns, boot, data, len, err) != 0) {
-        ns = NULL;
+    } else if (ns != NULL) {
+        fill(ns, boot, data, len);
     }
     return ns;
 }
@@ -245,11 +218,8 @@ bool foreign_tell(struct nspace *ns, uint32_t node)
     if (node - ns->base < ns->nnodes)
         return false; /* it is its own */
     if (node >= ns->ntold) {
-        bool *told = realloc(ns->told, node + 1ul);
-        if (told == NULL)
-            return true;
-        memset(told + ns->ntold, 0, node + 1ul - ns->ntold);
-        ns->told = told;
+        ns->told = realloc(ns->told, node + 1ul);
+        memset(ns->told + ns->ntold, 0, node + 1ul - ns->ntold);
         ns->ntold = node + 1;
     }
     bool knew = ns->told[node];

@@ -13,12 +13,7 @@ pmix_info_t *infos_next(struct infos *list)
 {
     if (list->n == list->cap) {
         size_t cap = list->cap > 0 ? 2 * list->cap : 16;
-        pmix_info_t *info = realloc(list->info, cap * sizeof *info);
-        if (info == NULL) {
-            list->failed = true;
-            return NULL;
-        }
-        list->info = info;
+        list->info = realloc(list->info, cap * sizeof *list->info);
         list->cap = cap;
     }
     PMIX_INFO_CONSTRUCT(&list->info[list->n]);
@@ -28,8 +23,7 @@ pmix_info_t *infos_next(struct infos *list)
 void infos_put(struct infos *list, const char *key, const void *value, pmix_data_type_t type)
 {
     pmix_info_t *info = infos_next(list);
-    if (info != NULL)
-        PMIX_INFO_LOAD(info, key, value, type);
+    PMIX_INFO_LOAD(info, key, value, type);
 }
 
 void infos_u32(struct infos *list, const char *key, uint32_t value)
@@ -60,10 +54,7 @@ void infos_rank(struct infos *list, const char *key, pmix_rank_t value)
 
 void infos_str(struct infos *list, const char *key, const char *value)
 {
-    if (value != NULL)
-        infos_put(list, key, value, PMIX_STRING);
-    else
-        list->failed = true;
+    infos_put(list, key, value, PMIX_STRING);
 }
 
 void infos_str_new(struct infos *list, const char *key, char *value)
@@ -75,14 +66,7 @@ void infos_str_new(struct infos *list, const char *key, char *value)
 /* Gives an entry an array that libpmix will free. */
 static void own_array(struct infos *list, const char *key, pmix_data_array_t *darray)
 {
-    pmix_info_t *info = darray != NULL && darray->array != NULL ? infos_next(list) : NULL;
-    if (info == NULL) {
-        list->failed = true;
-        if (darray != NULL)
-            free(darray->array);
-        free(darray);
-        return;
-    }
+    pmix_info_t *info = infos_next(list);
     PMIX_LOAD_KEY(info->key, key);
     info->value.type = PMIX_DATA_ARRAY;
     info->value.data.darray = darray;
@@ -95,8 +79,8 @@ void infos_procs(struct infos *list, const char *key, const char *nspace, const 
     if (n == 0)
         return; /* libpmix 5 makes no array of nothing */
     PMIX_DATA_ARRAY_CREATE(darray, n, PMIX_PROC);
-    pmix_proc_t *proc = darray != NULL ? darray->array : NULL;
-    for (uint32_t i = 0; proc != NULL && i < n; i++)
+    pmix_proc_t *proc = darray->array;
+    for (uint32_t i = 0; i < n; i++)
         PMIX_LOAD_PROCID(&proc[i], nspace, ranks[i]);
     own_array(list, key, darray);
 }
@@ -104,14 +88,7 @@ void infos_procs(struct infos *list, const char *key, const char *nspace, const 
 void infos_array(struct infos *list, const char *key, struct infos *array)
 {
     pmix_data_array_t *darray = NULL;
-    list->failed |= array->failed;
     PMIX_DATA_ARRAY_CREATE(darray, array->n, PMIX_INFO);
-    if (darray == NULL || darray->array == NULL) {
-        list->failed = true;
-        free(darray);
-        infos_free(array);
-        return;
-    }
     memcpy(darray->array, array->info, array->n * sizeof *array->info);
     free(array->info);
     *array = (struct infos){0};
@@ -144,9 +121,9 @@ pmix_status_t infos_unpack(struct infos *list, const void *data, size_t len)
     pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {.bytes = malloc(len + 1), .size = len};
     pmix_info_t *next = NULL;
-    if (bytes.bytes == NULL || len == 0) {
+    if (len == 0) {
         free(bytes.bytes);
-        return bytes.bytes == NULL ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
+        return PMIX_SUCCESS;
     }
     memcpy(bytes.bytes, data, len);
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
@@ -154,7 +131,7 @@ pmix_status_t infos_unpack(struct infos *list, const void *data, size_t len)
     while (rc == PMIX_SUCCESS) {
         int32_t one = 1;
         next = infos_next(list);
-        rc = next == NULL ? PMIX_ERR_NOMEM : PMIx_Data_unpack(NULL, &buffer, next, &one, PMIX_INFO);
+        rc = PMIx_Data_unpack(NULL, &buffer, next, &one, PMIX_INFO);
     }
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     if (next != NULL) { /* the last one is none */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * A list of pmix_info_t that grows while a namespace is described.
- *
- * When memory ends, `failed` is set and stays, so only the end of the work asks for it.
  * @thread any, one at a time
  */
 #pragma once
@@ -14,10 +12,9 @@
 struct infos {
     pmix_info_t *info; /**< owned */
     size_t n, cap;
-    bool failed;
 };
 
-/** Appends an empty entry, for the caller to fill in. @return it, or NULL when out of memory */
+/** Appends an empty entry, for the caller to fill in. */
 pmix_info_t *infos_next(struct infos *list);
 
 /** Appends a key; the value is copied. */
@@ -28,7 +25,6 @@ void infos_u64(struct infos *list, const char *key, uint64_t value);
 void infos_bool(struct infos *list, const char *key, bool value);
 void infos_rank(struct infos *list, const char *key, pmix_rank_t value);
 
-/** @param value NULL: the text could not be made for want of memory */
 void infos_str(struct infos *list, const char *key, const char *value);
 
 /** The same; frees @p value. */
@@ -38,7 +34,7 @@ void infos_str_new(struct infos *list, const char *key, char *value);
 void infos_procs(struct infos *list, const char *key, const char *nspace, const uint32_t *ranks,
                  uint32_t n);
 
-/** Moves a finished list into one entry of another; @p array is empty afterwards. */
+/** Moves a finished list into one entry of another. @param array not empty; empty afterwards */
 void infos_array(struct infos *list, const char *key, struct infos *array);
 
 void infos_free(struct infos *list);

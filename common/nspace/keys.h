@@ -38,10 +38,10 @@ bool keys_are_brief(const struct boot *boot, uint32_t library);
 /** Appends the keys of one process that libpmix was not told then. @thread any */
 void keys_describe_rank(struct infos *list, const struct nspace *ns, uint32_t rank);
 
-/** The directory of this namespace (PMIX_NSDIR) below the server's. @return NULL: out of memory */
+/** @return the directory of this namespace (PMIX_NSDIR) below the server's, malloc()ed */
 char *keys_nspace_dir(const struct boot *boot);
 
-/** The directory of a process of this node (PMIX_PROCDIR). @return NULL: out of memory */
+/** @return the directory of a process of this node (PMIX_PROCDIR), malloc()ed */
 char *keys_proc_dir(const struct boot *boot, uint32_t rank);
 
 /** What libpmix's server of this node is called (PMIX_SERVER_NSPACE); its rank is the node's index.

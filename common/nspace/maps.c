@@ -8,33 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends a text of open_memstream(). */
-static char *finish(FILE *f, char **text)
-{
-    if (f == NULL)
-        return NULL;
-    bool bad = ferror(f) != 0;
-    if (fclose(f) != 0 || bad) {
-        free(*text);
-        return NULL;
-    }
-    return *text;
-}
-
-static void print_ranks(FILE *f, const struct boot_node *node)
-{
-    for (uint32_t k = 0; k < node->ntasks; k++)
-        fprintf(f, "%s%u", k > 0 ? "," : "", node->ranks[k]);
-}
-
 char *map_ranks(const struct boot_node *node)
 {
     char *text = NULL;
     size_t len;
     FILE *f = open_memstream(&text, &len);
-    if (f != NULL)
-        print_ranks(f, node);
-    return finish(f, &text);
+    for (uint32_t k = 0; k < node->ntasks; k++)
+        fprintf(f, "%s%u", k > 0 ? "," : "", node->ranks[k]);
+    fclose(f);
+    return text;
 }
 
 char *map_nodes(const struct boot *boot, int64_t app)
@@ -43,13 +25,14 @@ char *map_nodes(const struct boot *boot, int64_t app)
     char *text = NULL;
     size_t len;
     FILE *f = open_memstream(&text, &len);
-    for (uint32_t i = 0; f != NULL && i < boot->nnodes; i++) {
+    for (uint32_t i = 0; i < boot->nnodes; i++) {
         if (app != MAP_ALL_APPS && !boot_app_on(boot, (uint32_t)app, i))
             continue;
         fprintf(f, "%s%s", before, boot->nodes[i].name);
         before = ",";
     }
-    return finish(f, &text);
+    fclose(f);
+    return text;
 }
 
 char *map_cpus(const cpu_set_t *set, size_t size)
@@ -58,7 +41,7 @@ char *map_cpus(const cpu_set_t *set, size_t size)
     size_t len, n = size * 8;
     const char *before = "";
     FILE *f = open_memstream(&text, &len);
-    for (size_t cpu = 0, last; f != NULL && cpu < n; cpu = last + 1) {
+    for (size_t cpu = 0, last; cpu < n; cpu = last + 1) {
         last = cpu;
         if (!CPU_ISSET_S(cpu, size, set))
             continue;
@@ -67,7 +50,8 @@ char *map_cpus(const cpu_set_t *set, size_t size)
         fprintf(f, last > cpu ? "%s%zu-%zu" : "%s%zu", before, cpu, last);
         before = ",";
     }
-    return finish(f, &text);
+    fclose(f);
+    return text;
 }
 
 /* count nodes from node on with ranks each, in the order of ranks */
@@ -105,16 +89,15 @@ char *map_anl(const struct nspace *ns)
     struct triple *t = calloc(ns->boot->ntasks, sizeof *t);
     char *text = NULL;
     size_t len;
-    FILE *f = t != NULL ? open_memstream(&text, &len) : NULL;
-    if (f != NULL) {
-        uint32_t n = cut(ns, t), period = 1;
-        while (!repeats(t, n, period))
-            period++;
-        fputs("(vector", f);
-        for (uint32_t i = 0; i < period; i++)
-            fprintf(f, ",(%u,%u,%u)", t[i].node, t[i].count, t[i].ranks);
-        fputc(')', f);
-    }
+    FILE *f = open_memstream(&text, &len);
+    uint32_t n = cut(ns, t), period = 1;
+    while (!repeats(t, n, period))
+        period++;
+    fputs("(vector", f);
+    for (uint32_t i = 0; i < period; i++)
+        fprintf(f, ",(%u,%u,%u)", t[i].node, t[i].count, t[i].ranks);
+    fputc(')', f);
     free(t);
-    return finish(f, &text);
+    fclose(f);
+    return text;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The layout of a step, and a task's processors, as text.
- * @return all: a string that the caller frees, or NULL when out of memory
+ * @return all: a string that the caller frees
  * @thread any
  */
 #pragma once

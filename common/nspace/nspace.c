@@ -31,16 +31,10 @@ uint64_t nspace_ids(const char *name, uint64_t run)
     return UINT64_C(1) << 62 | h >> 2;
 }
 
-int nspace_place(struct nspace *ns, const struct boot *boot)
+void nspace_place(struct nspace *ns, const struct boot *boot)
 {
     ns->node_of = calloc(boot->ntasks + 1, sizeof *ns->node_of);
     ns->local_of = calloc(boot->ntasks + 1, sizeof *ns->local_of);
-    if (ns->node_of == NULL || ns->local_of == NULL) {
-        free(ns->node_of);
-        free(ns->local_of);
-        ns->node_of = ns->local_of = NULL;
-        return -1;
-    }
     ns->all_host = true;
     for (uint32_t i = 0; i < boot->nnodes; i++)
         ns->all_host = ns->all_host && boot->nodes[i].ntasks > 0;
@@ -49,20 +43,14 @@ int nspace_place(struct nspace *ns, const struct boot *boot)
             ns->node_of[boot->nodes[i].ranks[k]] = i;
             ns->local_of[boot->nodes[i].ranks[k]] = k;
         }
-    return 0;
 }
 
 struct nspace *nspace_new(const struct boot *boot)
 {
     struct nspace *ns = calloc(1, sizeof *ns);
-    if (ns == NULL)
-        return NULL;
     ns->boot = boot;
     ns->nnodes = boot->nnodes;
-    if (nspace_place(ns, boot) != 0) {
-        nspace_free(ns);
-        return NULL;
-    }
+    nspace_place(ns, boot);
     return ns;
 }
 
@@ -109,7 +97,7 @@ static int add_servers(const struct nspace *ns, const struct procset_part *part,
     if (ns->all_host && nspace_is_whole(ns, part))
         return places_add(places, ns->base, ns->nnodes);
     bool *here = calloc(ns->nnodes, sizeof *here);
-    int rc = here == NULL ? -1 : 0;
+    int rc = 0;
     for (uint32_t j = 0; rc == 0 && j < part->ranks.n; j++) {
         if (part->ranks.v[j].last >= ns->boot->ntasks)
             rc = -1;

@@ -37,11 +37,11 @@ uint64_t nspace_hash(const char *name, uint64_t run);
  * 1 to 10^15, times their number of nodes. */
 uint64_t nspace_ids(const char *name, uint64_t run);
 
-/** @return the namespace of @p boot, or NULL when out of memory */
+/** @return the namespace of @p boot */
 struct nspace *nspace_new(const struct boot *boot);
 
-/** Sets node_of and local_of by @p boot. @return 0, or -1 when out of memory */
-int nspace_place(struct nspace *ns, const struct boot *boot);
+/** Sets node_of and local_of by @p boot. */
+void nspace_place(struct nspace *ns, const struct boot *boot);
 
 /** @return whether a part of a set is all of @p ns, of which all is known */
 bool nspace_is_whole(const struct nspace *ns, const struct procset_part *part);

@@ -11,16 +11,15 @@
 #include <stdbool.h>
 
 /** Fills @p info with @p key and an array of the members, ascending, wildcards expanded.
- * @param info constructed; its value is owned by it afterwards
- * @return false when out of memory
- * @thread any */
-bool procs_load(pmix_info_t *info, const char *key, const struct procset *set);
+ * @param set  not empty
+ * @param info constructed; its value is owned by it afterwards @thread any */
+void procs_load(pmix_info_t *info, const char *key, const struct procset *set);
 
 /** The same with a list, in its order. */
-bool procs_load_list(pmix_info_t *info, const char *key, const struct proclist *list);
+void procs_load_list(pmix_info_t *info, const char *key, const struct proclist *list);
 
 /** The same of a set with PMIX_EVENT_CUSTOM_RANGE, and a whole namespace is a wildcard: the event
  * has this array on its way to each server.
  * @param own the own namespace, which finds the others
  * @thread the loop's */
-bool procs_load_range(pmix_info_t *info, const struct nspace *own, const struct procset *set);
+void procs_load_range(pmix_info_t *info, const struct nspace *own, const struct procset *set);

@@ -17,12 +17,9 @@ enum { SHOWN = 64 };
 
 static struct pset *add(struct psets *psets)
 {
-    struct pset *sets = realloc(psets->sets, (psets->n + 1) * sizeof *sets);
-    if (sets == NULL)
-        return NULL;
-    psets->sets = sets;
-    sets[psets->n] = (struct pset){0};
-    return &sets[psets->n++];
+    psets->sets = realloc(psets->sets, (psets->n + 1) * sizeof *psets->sets);
+    psets->sets[psets->n] = (struct pset){0};
+    return &psets->sets[psets->n++];
 }
 
 /* "," separates names in answers to queries, and the other two are the text's own. */
@@ -60,10 +57,7 @@ static int name_set(struct psets *psets, const struct boot *boot, const char *te
                        boot->nspace);
     if (psets->n >= PSETS_MAX)
         return err_set(err, "process sets: there are more than %d; give fewer", (int)PSETS_MAX);
-    struct pset *set = add(psets);
-    if (set == NULL)
-        return err_set(err, "out of memory");
-    memcpy(set->name, text, len);
+    memcpy(add(psets)->name, text, len);
     return 0;
 }
 
@@ -72,10 +66,8 @@ int psets_add(struct psets *psets, const struct boot *boot, const char *name,
 {
     if (name_set(psets, boot, name, strlen(name), err) != 0)
         return -1;
-    if (procset_unite(&psets->sets[psets->n - 1].members, members) == 0)
-        return 0;
-    psets_take_back(psets);
-    return err_set(err, "out of memory");
+    procset_unite(&psets->sets[psets->n - 1].members, members);
+    return 0;
 }
 
 void psets_take_back(struct psets *psets)
@@ -113,8 +105,7 @@ static int read_ranks(struct pset *set, const struct boot *boot, const char *tex
                            "process sets: \"%.64s\" has rank %llu, and the last rank of the %s "
                            "is %u; give ranks that there are",
                            set->name, (unsigned long long)last, log_unit(), boot->ntasks - 1);
-        if (procset_add(&set->members, boot->nspace, (uint32_t)first, (uint32_t)last) != 0)
-            return err_set(err, "out of memory");
+        procset_add(&set->members, boot->nspace, (uint32_t)first, (uint32_t)last);
         if (p == end) {
             procset_canonical(&set->members);
             return 0;
@@ -127,29 +118,25 @@ static int read_ranks(struct pset *set, const struct boot *boot, const char *tex
         (int)(len < SHOWN ? len : SHOWN), text, set->name);
 }
 
-static int take_component(struct pset *set, const struct boot *boot, uint32_t number,
-                          struct err *err)
+static void take_component(struct pset *set, const struct boot *boot, uint32_t number)
 {
     struct boot_app app = boot_app(boot, number);
-    if (procset_add(&set->members, boot->nspace, app.first, app.first + app.ntasks - 1) != 0)
-        return err_set(err, "out of memory");
+    procset_add(&set->members, boot->nspace, app.first, app.first + app.ntasks - 1);
     procset_canonical(&set->members);
-    return 0;
 }
 
 /* Sets that the components make by themselves. */
 static int name_components(struct psets *psets, const struct boot *boot, struct err *err)
 {
     uint32_t napps = boot_napps(boot);
-    int rc = 0;
-    for (uint32_t i = 0; i < napps && napps > 1 && i < PSETS_MAX && rc == 0; i++) {
+    for (uint32_t i = 0; i < napps && napps > 1 && i < PSETS_MAX; i++) {
         char name[32];
         snprintf(name, sizeof name, "component%u", i);
-        rc = name_set(psets, boot, name, strlen(name), err) == 0
-                 ? take_component(&psets->sets[psets->n - 1], boot, i, err)
-                 : -1;
+        if (name_set(psets, boot, name, strlen(name), err) != 0)
+            return -1;
+        take_component(&psets->sets[psets->n - 1], boot, i);
     }
-    return rc;
+    return 0;
 }
 
 static int count_mismatch(uint32_t bare, const struct boot *boot, const struct psets *psets,
@@ -183,8 +170,8 @@ int psets_read(struct psets *psets, const struct boot *boot, struct err *err)
         if (name < len) {
             if (read_ranks(set, boot, p + name + 1, len - name - 1, err) != 0)
                 return -1;
-        } else if (bare++ < boot_napps(boot) && take_component(set, boot, bare - 1, err) != 0) {
-            return -1;
+        } else if (bare++ < boot_napps(boot)) {
+            take_component(set, boot, bare - 1);
         }
         p += len;
     }

@@ -28,9 +28,7 @@ enum { PART_LEAST = 512, PARTS = 64 };
 static int make_dir(char *path, struct err *err)
 {
     int rc = 0;
-    if (path == NULL)
-        rc = err_set(err, "out of memory");
-    else if (mkdir(path, 0700) != 0)
+    if (mkdir(path, 0700) != 0)
         rc = err_set(err, "cannot make the directory %s: %s", path, strerror(errno));
     free(path);
     return rc;
@@ -78,8 +76,7 @@ int register_set(const struct pset *set, uint32_t library, struct err *err)
 {
     pmix_info_t info;
     PMIX_INFO_CONSTRUCT(&info);
-    if (!procs_load(&info, PMIX_PSET_MEMBERS, &set->members))
-        return err_set(err, "out of memory");
+    procs_load(&info, PMIX_PSET_MEMBERS, &set->members);
     const pmix_data_array_t *procs = info.value.data.darray;
     pmix_status_t rc = PMIx_server_define_process_set(procs->array, procs->size, set->name);
     PMIX_INFO_DESTRUCT(&info);
@@ -113,15 +110,10 @@ struct registration *register_prepare(const struct nspace *ns, const struct pset
                                       bool session)
 {
     struct registration *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return NULL;
     PMIX_LOAD_NSPACE(r->name, ns->boot->nspace);
     keys_describe_job(&r->list, ns, psets, session);
     keys_describe_nodes(&r->list, ns, 0, SIZE_MAX, false);
-    if (!r->list.failed)
-        return r;
-    free_registration(r);
-    return NULL;
+    return r;
 }
 
 static int judge(pmix_status_t rc, const char *name, struct err *err)
@@ -133,11 +125,6 @@ static int judge(pmix_status_t rc, const char *name, struct err *err)
 
 int register_keys(struct registration *r, uint32_t nlocal, struct err *err)
 {
-    if (r == NULL || r->list.failed) {
-        if (r != NULL)
-            free_registration(r);
-        return err_set(err, "out of memory");
-    }
     int rc = judge(
         PMIx_server_register_nspace(r->name, (int)nlocal, r->list.info, r->list.n, NULL, NULL),
         r->name, err);
@@ -153,10 +140,8 @@ static int register_part(struct infos *list, const struct boot *boot, bool last,
     pmix_nspace_t name;
     PMIX_LOAD_NSPACE(name, boot->nspace);
     int nlocal = last ? (int)boot_here(boot)->ntasks : 0;
-    int rc = list->failed
-                 ? err_set(err, "out of memory")
-                 : judge(PMIx_server_register_nspace(name, nlocal, list->info, list->n, NULL, NULL),
-                         name, err);
+    int rc = judge(PMIx_server_register_nspace(name, nlocal, list->info, list->n, NULL, NULL), name,
+                   err);
     infos_free(list);
     return rc;
 }
@@ -216,10 +201,8 @@ void register_end(const char *nspace)
 int register_connection(const char *name, uint32_t size, uint32_t nlocal, struct err *err)
 {
     struct registration *r = calloc(1, sizeof *r);
-    if (r != NULL) {
-        PMIX_LOAD_NSPACE(r->name, name);
-        infos_u32(&r->list, PMIX_JOB_SIZE, size);
-    }
+    PMIX_LOAD_NSPACE(r->name, name);
+    infos_u32(&r->list, PMIX_JOB_SIZE, size);
     int rc = register_keys(r, nlocal, err);
     for (uint32_t k = 0; k < nlocal && rc == 0; k++)
         rc = register_client(name, PMIX_RANK_VALID - 1 - k, err);

@@ -26,13 +26,13 @@ struct registration;
  * members of groups here, and their keys are found (PMIx_server_register_nspace with no local
  * process).
  * @param session libpmix knows the namespace's session
- * @return what register_keys() or register_there() takes, or NULL: out of memory
+ * @return what register_keys() or register_there() takes
  * @thread any
  */
 struct registration *register_prepare(const struct nspace *ns, const struct psets *psets,
                                       bool session);
 
-/** Registers it, and frees @p r. @param r NULL: there was no memory
+/** Registers it, and frees @p r.
  * @param nlocal of its processes on this node
  * @return 0, or -1 with the reason in @p err
  * @thread any but PMIx's; blocks until libpmix is done */

@@ -32,20 +32,13 @@ void registry_add(struct registry *registry, enum registry_kind kind, const char
     if (strlen(id) > PROCSET_NAME_MAX || find(registry, kind, id, members) != NULL)
         return;
     if (registry->n == registry->cap) {
-        uint32_t cap = registry->cap > 0 ? 2 * registry->cap : 8;
-        struct registry_entry *entries = realloc(registry->entries, cap * sizeof *entries);
-        if (entries == NULL)
-            return;
-        registry->entries = entries;
-        registry->cap = cap;
+        registry->cap = registry->cap > 0 ? 2 * registry->cap : 8;
+        registry->entries = realloc(registry->entries, registry->cap * sizeof *registry->entries);
     }
-    struct registry_entry *e = &registry->entries[registry->n];
+    struct registry_entry *e = &registry->entries[registry->n++];
     *e = (struct registry_entry){.kind = kind};
     strcpy(e->id, id);
-    if (procset_unite(&e->members, members) == 0)
-        registry->n++;
-    else
-        procset_free(&e->members);
+    procset_unite(&e->members, members);
 }
 
 void registry_order(struct registry *registry, const char *id, const struct procset *members,
@@ -55,23 +48,18 @@ void registry_order(struct registry *registry, const char *id, const struct proc
     struct proclist copy = {0};
     if (e == NULL)
         return;
-    if (proclist_add_list(&copy, order) != 0) {
-        log_error("out of memory: the ranks of group \"%s\" are not known to queries", id);
-        proclist_free(&copy);
-    }
+    proclist_add_list(&copy, order);
     proclist_free(&e->order);
     e->order = copy;
 }
 
-int registry_list(const struct registry_entry *entry, struct proclist *list)
+void registry_list(const struct registry_entry *entry, struct proclist *list)
 {
-    int rc = 0;
     if (entry->order.n == 0)
-        return proclist_add_set(list, &entry->members);
-    for (struct proclist_at at = {0}; rc == 0 && proclist_next(&entry->order, &at);)
+        proclist_add_set(list, &entry->members);
+    for (struct proclist_at at = {0}; proclist_next(&entry->order, &at);)
         if (procset_has(&entry->members, at.nspace, at.rank))
-            rc = proclist_add(list, at.nspace, at.rank, at.rank);
-    return rc;
+            proclist_add(list, at.nspace, at.rank, at.rank);
 }
 
 bool registry_expand(const struct registry *registry, struct procset *set, const char *id,
@@ -86,9 +74,10 @@ bool registry_expand(const struct registry *registry, struct procset *set, const
     *rc = -1;
     if (e == NULL)
         return false;
+    registry_list(e, &list);
     if (all)
         *rc = procset_unite(set, &e->members);
-    else if (registry_list(e, &list) == 0 && proclist_at(&list, rank, &nspace, &rank))
+    else if (proclist_at(&list, rank, &nspace, &rank))
         *rc = procset_add(set, nspace, rank, rank);
     proclist_free(&list);
     return true;
@@ -105,14 +94,10 @@ static struct procset *told_of(struct registry *registry, const char *id)
     for (uint32_t i = 0; i < registry->ntold; i++)
         if (strcmp(registry->told[i].id, id) == 0)
             return &registry->told[i].gone;
-    struct registry_told *more =
-        strlen(id) > PROCSET_NAME_MAX
-            ? NULL
-            : realloc(registry->told, (registry->ntold + 1) * sizeof *registry->told);
-    if (more == NULL)
+    if (strlen(id) > PROCSET_NAME_MAX)
         return NULL;
-    registry->told = more;
-    more += registry->ntold++;
+    registry->told = realloc(registry->told, (registry->ntold + 1) * sizeof *registry->told);
+    struct registry_told *more = &registry->told[registry->ntold++];
     *more = (struct registry_told){0};
     strcpy(more->id, id);
     return &more->gone;
@@ -155,8 +140,8 @@ void registry_write(const struct registry *registry, struct wire_out *out)
         wire_put_str(out, registry->entries[i].id);
         procset_write(&registry->entries[i].members, out);
         struct proclist order = {0};
-        if (registry->entries[i].order.n > 0 && registry_list(&registry->entries[i], &order) != 0)
-            out->failed = true;
+        if (registry->entries[i].order.n > 0)
+            registry_list(&registry->entries[i], &order);
         proclist_write(&order, out);
         proclist_free(&order);
     }

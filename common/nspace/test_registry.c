@@ -114,7 +114,7 @@ static void assert_list(const struct registry_entry *e, const uint32_t *ranks, u
     struct proclist list = {0};
     const char *nspace;
     uint32_t rank;
-    assert_int_equal(registry_list(e, &list), 0);
+    registry_list(e, &list);
     assert_int_equal(proclist_size(&list), n);
     for (uint32_t i = 0; i < n; i++) {
         assert_true(proclist_at(&list, i, &nspace, &rank));

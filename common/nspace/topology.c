@@ -6,6 +6,7 @@
 #include "common/nspace/topology.h"
 
 #include "common/util/log.h"
+#include "common/util/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,17 +46,15 @@ static hwloc_topology_t load(pid_t pid, bool small)
 
 struct topology *topology_new(void)
 {
+    hwloc_topology_t found = load(0, false);
+    if (found == NULL) {
+        log_warning("the node's hardware is not found out (hwloc): each task does it by itself");
+        return NULL;
+    }
     struct topology *t = calloc(1, sizeof *t);
-    if (t != NULL)
-        t->pmix.topology = load(0, false);
-    if (t != NULL && t->pmix.topology != NULL &&
-        asprintf(&t->pmix.source, "hwloc:%s", HWLOC_VERSION) >= 0)
-        return t;
-    log_warning("the node's hardware is not found out (hwloc): each task does it by itself");
-    if (t != NULL && t->pmix.topology != NULL)
-        hwloc_topology_destroy(t->pmix.topology);
-    free(t);
-    return NULL;
+    t->pmix.topology = found;
+    t->pmix.source = text_format("hwloc:%s", HWLOC_VERSION);
+    return t;
 }
 
 void topology_free(struct topology *t)
@@ -194,9 +193,9 @@ static void offer(hwloc_topology_t t, const struct boot *boot, char *path, uint6
 void topology_share(const struct topology *t, const struct boot *boot, pid_t pid)
 {
     size_t len = 0;
-    char *path = NULL;
     if (t == NULL)
         return;
+    char *path = text_format("%s/hwloc.sm", boot->tmpdir);
     hwloc_topology_t view = view_of(t->pmix.topology, pid);
     uint64_t at =
         view != NULL && hwloc_shmem_topology_get_length(view, &len, 0) == 0 ? find_hole(len) : 0;
@@ -204,7 +203,7 @@ void topology_share(const struct topology *t, const struct boot *boot, pid_t pid
         log_info("what task process %d may use of the node's hardware is not known: each task "
                  "looks for it by itself",
                  (int)pid);
-    else if (asprintf(&path, "%s/hwloc.sm", boot->tmpdir) >= 0)
+    else
         offer(view, boot, path, at, len);
     free(path);
     if (view != NULL)

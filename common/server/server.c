@@ -36,10 +36,7 @@ void server_is_to_end(struct server *server)
 
 void server_say(struct server *server, struct wire_out *message)
 {
-    if (message->failed)
-        log_error("a message for all servers could not be built: out of memory");
-    else
-        view_say(server->view, message->data, message->len);
+    view_say(server->view, message->data, message->len);
     wire_out_free(message);
 }
 

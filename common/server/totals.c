@@ -23,7 +23,7 @@ void totals_open(struct server *server)
         boot_setting(&server->boot, BOOT_STATS_DIR) == NULL)
         return;
     server->totals = calloc(1, sizeof *server->totals);
-    if (server->totals != NULL && server->boot.node == 0 && server->rm_ops->show != NULL)
+    if (server->boot.node == 0 && server->rm_ops->show != NULL)
         server->rm_ops->show(server->rm, "");
 }
 

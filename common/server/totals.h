@@ -25,8 +25,8 @@ struct totals {
     bool own;        /**< that of this server is in it, or was handed on */
 };
 
-/** Once the back end is open: has the RM expect a line. Nothing is done where neither is asked for;
- * when memory is out there is no line. */
+/** Once the back end is open: has the RM expect a line. Nothing is done where neither is asked for.
+ */
 void totals_open(struct server *server);
 
 /** Takes a FRAME_STATS. */

@@ -47,13 +47,9 @@ static int64_t real_us(void)
 void trace_open(struct server *server)
 {
     const char *dir = boot_setting(&server->boot, BOOT_TRACE);
-    struct trace *trace = dir != NULL ? calloc(1, sizeof *trace) : NULL;
-    if (trace == NULL) {
-        if (dir != NULL)
-            log_error(BOOT_TRACE_ENV ": no trace is written: out of memory");
+    if (dir == NULL)
         return;
-    }
-    server->trace = trace;
+    struct trace *trace = server->trace = calloc(1, sizeof *trace);
     snprintf(trace->name, sizeof trace->name, "muster.%s.%s.json", server->boot.label,
              boot_here(&server->boot)->name);
     trace->fd = user_file_make(dir, trace->name);

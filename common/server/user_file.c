@@ -64,7 +64,7 @@ static int by_age(const void *a, const void *b)
 void user_dir_thin(int dir, const char *pattern, size_t max, int days)
 {
     struct old *files = calloc(THIN_MAX, sizeof *files);
-    DIR *all = files != NULL ? fdopendir(dir) : NULL;
+    DIR *all = fdopendir(dir);
     size_t n = 0;
     time_t now = 0; /* of the file system: its newest file has just been written */
     struct stat st;

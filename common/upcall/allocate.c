@@ -82,12 +82,10 @@ static bool read_time(const pmix_info_t *info, uint32_t *seconds)
     return end == text && total > 0;
 }
 
-static void take_text(struct allocation *a, const pmix_info_t *info, char **to)
+static void take_text(const pmix_info_t *info, char **to)
 {
     free(*to);
     *to = strdup(directive_text(info));
-    if (*to == NULL)
-        allocation_refuse(a, PMIX_ERR_NOMEM, "out of memory");
 }
 
 static void take(struct allocation *a, const pmix_info_t *info)
@@ -100,12 +98,12 @@ static void take(struct allocation *a, const pmix_info_t *info)
     else if (PMIX_CHECK_KEY(info, PMIX_TIMEOUT))
         directive_number(&info->value, &a->what.timeout);
     else if (PMIX_CHECK_KEY(info, PMIX_ALLOC_REQ_ID))
-        take_text(a, info, &a->id);
+        take_text(info, &a->id);
     else if (PMIX_CHECK_KEY(info, PMIX_ALLOC_QUEUE))
-        take_text(a, info, &a->queue);
+        take_text(info, &a->queue);
     else if (PMIX_CHECK_KEY(info, PMIX_ALLOC_NODE_LIST)) {
         a->resizes = true;
-        take_text(a, info, &a->nodes);
+        take_text(info, &a->nodes);
     } else if (PMIX_CHECK_KEY(info, PMIX_ALLOC_TIME)) {
         a->timed = true;
         if (!read_time(info, &a->what.seconds))
@@ -198,10 +196,6 @@ static void answer(struct allocation *a, const struct rm_alloc_news *news)
     size_t n = 0;
     pmix_info_t *info;
     PMIX_INFO_CREATE(info, ANSWERS);
-    if (info == NULL) {
-        answer_status(&a->request.answer, PMIX_ERR_NOMEM);
-        return;
-    }
     PMIX_INFO_LOAD(&info[n], PMIX_ALLOC_ID, session, PMIX_STRING);
     n++;
     if (a->id != NULL) {
@@ -282,8 +276,6 @@ pmix_status_t upcall_allocate(const pmix_proc_t *client, pmix_alloc_directive_t 
     if (fault != PMIX_SUCCESS)
         return fault;
     struct allocation *a = calloc(1, sizeof *a);
-    if (a == NULL)
-        return PMIX_ERR_NOMEM;
     a->server = a->shown.server = upcall_server();
     a->caller = *client;
     a->status = PMIX_SUCCESS;

@@ -30,9 +30,6 @@ pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_
     if (procs == NULL || nprocs == 0)
         return refused(PMIX_ERR_BAD_PARAM, "PMIx_Fence: it names no process");
     struct collective *c = collective_new(COLL_FENCE, "", procs, nprocs);
-    if (c == NULL)
-        return PMIX_ERR_NOMEM;
-    c->server = upcall_server();
     if (mixes_jobs(c)) {
         free(data);
         data = NULL;
@@ -52,11 +49,11 @@ static int pack_group(struct collective *c, const pmix_info_t info[], size_t nin
     pmix_info_t *some = malloc((ninfo + 1) * sizeof *some); /* their values are the call's */
     bool endpoints = !mixes_jobs(c);
     size_t n = 0;
-    for (size_t i = 0; i < ninfo && some != NULL; i++)
+    for (size_t i = 0; i < ninfo; i++)
         if ((PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ENDPT_DATA) && endpoints) ||
             PMIX_CHECK_KEY(&info[i], PMIX_GROUP_INFO) || PMIX_CHECK_KEY(&info[i], PMIX_PROC_DATA))
             some[n++] = info[i];
-    pmix_status_t rc = some != NULL ? infos_pack(some, n, &bytes) : PMIX_ERR_NOMEM;
+    pmix_status_t rc = infos_pack(some, n, &bytes);
     free(some);
     c->payload = bytes.bytes;
     c->own_len = bytes.size;
@@ -78,10 +75,7 @@ static void run_forget(struct handoff_item *item)
 static pmix_status_t forget_local(const char *group, const pmix_proc_t procs[], size_t nprocs)
 {
     struct collective *c = collective_new(COLL_DESTRUCT, group, procs, nprocs);
-    if (c != NULL) {
-        c->server = upcall_server();
-        upcall_post(&c->request.item, run_forget);
-    }
+    upcall_post(&c->request.item, run_forget);
     return PMIX_OPERATION_SUCCEEDED;
 }
 
@@ -100,18 +94,13 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
                 return forget_local(group, procs, nprocs);
     enum coll_kind kind = op == PMIX_GROUP_CONSTRUCT ? COLL_CONSTRUCT : COLL_DESTRUCT;
     struct collective *c = collective_new(kind, group, procs, nprocs);
-    if (c == NULL)
-        return PMIX_ERR_NOMEM;
+    c->request.answer = answer_info(cbfunc, cbdata);
     if (op != PMIX_GROUP_CONSTRUCT && op != PMIX_GROUP_DESTRUCT) {
         /* PMIX_GROUP_CANCEL: a construct that never was handed up has ended here, for
          * a participant is lost, or late. */
         log_debug("upcall: group \"%s\": libpmix has cancelled the construct here", group);
-        c->server = upcall_server();
-        c->request.answer = answer_info(cbfunc, cbdata);
         return upcall_post(&c->request.item, pending_cancelled);
     }
-    c->server = upcall_server();
-    c->request.answer = answer_info(cbfunc, cbdata);
     if (library_has(c->server->library, LIBRARY_GROUP_TIMER_CRASHES))
         expiry_handed_up(cbdata);
     if (strlen(group) > PROCSET_NAME_MAX) {
@@ -199,9 +188,6 @@ static pmix_status_t post_connect(enum coll_kind kind, const pmix_proc_t procs[]
                              "%s: its PMIX_CONNECT_ID has %zu bytes, and may have %d",
                              coll_traits(kind)->name, strlen(id), PROCSET_NAME_MAX);
     struct collective *c = collective_new(kind, id, procs, nprocs);
-    if (c == NULL)
-        return PMIX_ERR_NOMEM;
-    c->server = upcall_server();
     c->request.answer = answer_op(cbfunc, cbdata);
     collective_directives(c, info, ninfo);
     read_own_directives(c, info, ninfo);

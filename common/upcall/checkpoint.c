@@ -73,8 +73,8 @@ static void ask_node(struct server *server, struct checkpoint *checkpoint, uint3
 {
     struct procset there = {0};
     struct wire_out body = {0};
-    int rc = nspace_members_on(server->nspace, order->set, node, &there);
-    if (rc == 0 && there.nparts == 0)
+    nspace_members_on(server->nspace, order->set, node, &there);
+    if (there.nparts == 0)
         return;
     wire_put_u64(&body, checkpoint->number);
     wire_put_str(&body, order->id);
@@ -82,10 +82,8 @@ static void ask_node(struct server *server, struct checkpoint *checkpoint, uint3
     wire_put_u32(&body, (uint32_t)order->sig);
     procset_write(&there, &body);
     checkpoint->left++;
-    struct checkpoint_part *part = node == server->boot.node ? calloc(1, sizeof *part) : NULL;
-    if (rc != 0 || body.failed || (node == server->boot.node && part == NULL)) {
-        on_node(checkpoint, PMIX_ERR_NOMEM, NULL, 0);
-    } else if (part != NULL) {
+    if (node == server->boot.node) {
+        struct checkpoint_part *part = calloc(1, sizeof *part);
         part->own = checkpoint;
         begin_part(server, part, body.data, body.len);
     } else {
@@ -114,7 +112,7 @@ static void on_forget(void *arg, struct timer *timer)
     for (uint32_t node = 0; node < server->boot.nnodes; node++) {
         struct procset there = {0};
         nspace_members_on(server->nspace, &checkpoint->set, node, &there);
-        if (there.nparts > 0 && node != server->boot.node && !body.failed)
+        if (there.nparts > 0 && node != server->boot.node)
             asks_send(server->asks, node, ASK_CHECKPOINT, body.data, body.len,
                       CHECKPOINT_NODE_LATE_S, on_forgotten, NULL);
         procset_free(&there);
@@ -147,10 +145,6 @@ void checkpoint_begin(struct server *server, const struct checkpoint_order *orde
                       struct answer answer)
 {
     struct checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
-    if (checkpoint == NULL) {
-        answer_status(&answer, PMIX_ERR_NOMEM);
-        return;
-    }
     checkpoint->server = server;
     checkpoint->number = ++server->ncheckpoints;
     checkpoint->answer = answer;
@@ -160,10 +154,7 @@ void checkpoint_begin(struct server *server, const struct checkpoint_order *orde
              order->request != NULL ? order->request : "");
     timer_init(&checkpoint->forget, &server->timers, on_forget, checkpoint);
     LIST_INSERT_HEAD(&server->checkpoint_calls, checkpoint, entry);
-    if (procset_unite(&checkpoint->set, order->set) != 0) {
-        on_node(checkpoint, PMIX_ERR_NOMEM, NULL, 0);
-        return;
-    }
+    procset_unite(&checkpoint->set, order->set);
     for (uint32_t node = 0; node < server->boot.nnodes; node++)
         ask_node(server, checkpoint, node, order);
     on_node(checkpoint, PMIX_SUCCESS, NULL, 0);
@@ -227,25 +218,18 @@ static void on_due(void *arg, struct timer *timer)
 
 /* Whoever registers for it later gets it then. Its source is no process: libpmix would not tell a
  * process that asks for a checkpoint of its own. */
-static bool raise_event(const struct checkpoint_part *part)
+static void raise_event(const struct checkpoint_part *part)
 {
     struct infos list = {0};
     pmix_info_t range;
     pmix_proc_t source;
     PMIX_LOAD_PROCID(&source, "muster.checkpoint", 0);
     PMIX_INFO_CONSTRUCT(&range);
-    if (procs_load(&range, PMIX_EVENT_CUSTOM_RANGE, &part->left))
-        infos_put(&list, PMIX_EVENT_CUSTOM_RANGE, range.value.data.darray, PMIX_DATA_ARRAY);
-    else
-        list.failed = true;
+    procs_load(&range, PMIX_EVENT_CUSTOM_RANGE, &part->left);
+    infos_put(&list, PMIX_EVENT_CUSTOM_RANGE, range.value.data.darray, PMIX_DATA_ARRAY);
     PMIX_INFO_DESTRUCT(&range);
     infos_str(&list, PMIX_JOB_CTRL_CHECKPOINT, part->name);
-    if (list.failed) {
-        infos_free(&list);
-        return false;
-    }
     notification_give(PMIX_JCTRL_CHECKPOINT, &source, PMIX_RANGE_CUSTOM, list.info, list.n);
-    return true;
 }
 
 static bool read_part(const struct server *server, struct checkpoint_part *part, const void *body,
@@ -301,8 +285,8 @@ static void begin_part(struct server *server, struct checkpoint_part *part, cons
              (unsigned)procset_size(&part->left));
     if (part->sig != 0)
         signals_here(server, &part->left, part->sig);
-    else if (!raise_event(part))
-        end_part(part, PMIX_ERR_NOMEM);
+    else
+        raise_event(part);
 }
 
 static struct checkpoint_part *find_part(struct server *server, uint32_t from, uint64_t number)
@@ -336,12 +320,11 @@ void checkpoint_serve(void *arg, uint32_t from, uint64_t id, const void *body, s
     struct checkpoint_part *part;
     if (from < server->boot.nnodes && forget_part(server, from, id, body, len))
         return;
-    part = from < server->boot.nnodes ? calloc(1, sizeof *part) : NULL;
-    if (part == NULL) {
-        asks_reply(server->asks, from, id,
-                   from < server->boot.nnodes ? PMIX_ERR_NOMEM : PMIX_ERR_NO_PERMISSIONS, NULL, 0);
+    if (from >= server->boot.nnodes) {
+        asks_reply(server->asks, from, id, PMIX_ERR_NO_PERMISSIONS, NULL, 0);
         return;
     }
+    part = calloc(1, sizeof *part);
     part->from = from;
     part->id = id;
     begin_part(server, part, body, len);
@@ -361,17 +344,13 @@ void checkpoint_done(struct server *server, uint32_t rank)
             first = part;
     if (first == NULL)
         return;
-    if (procset_add(&one, server->boot.nspace, rank, rank) != 0 ||
-        procset_except(&left, &first->left, &one) != 0) {
-        procset_free(&left);
-        end_part(first, PMIX_ERR_NOMEM);
-    } else {
-        procset_free(&first->left);
-        first->left = left;
-        if (procset_size(&left) == 0)
-            end_part(first, PMIX_SUCCESS);
-    }
+    procset_add(&one, server->boot.nspace, rank, rank);
+    procset_except(&left, &first->left, &one);
     procset_free(&one);
+    procset_free(&first->left);
+    first->left = left;
+    if (procset_size(&left) == 0)
+        end_part(first, PMIX_SUCCESS);
 }
 
 void checkpoint_task_gone(struct server *server, uint32_t rank)

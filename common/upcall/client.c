@@ -91,8 +91,6 @@ static pmix_status_t post_change(const pmix_proc_t *proc, enum change_what what,
                                  pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     struct change *change = calloc(1, sizeof *change);
-    if (change == NULL)
-        return PMIX_ERR_NOMEM;
     PMIX_LOAD_NSPACE(change->nspace, proc->nspace);
     change->rank = proc->rank;
     change->task = upcall_task(proc);
@@ -113,8 +111,7 @@ void upcall_connection_ended(uint32_t slot, enum conns_end end)
     PMIX_LOAD_PROCID(&proc, boot->nspace, boot_here(boot)->ranks[slot]);
     if (end == CONNS_OWN_FINALIZED)
         rounds_finalized(slot);
-    if (post_change(&proc, whats[end], NULL, NULL) != PMIX_SUCCESS)
-        log_error("out of memory: the end of a connection of rank %u is not noted", proc.rank);
+    post_change(&proc, whats[end], NULL, NULL);
 }
 
 /* The one thing that is not left to the loop: see command.h. A task's pid is known before it execs,
@@ -144,8 +141,8 @@ pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
     if (beside)
         log_info("another process has connected as rank %u, which is connected", proc->rank);
     /* From libpmix 6 on the client waits for this. What it sends next is posted behind. */
-    pmix_status_t rc = post_change(proc, beside ? CHANGE_BESIDE_CAME : CHANGE_CAME, NULL, NULL);
-    return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
+    post_change(proc, beside ? CHANGE_BESIDE_CAME : CHANGE_CAME, NULL, NULL);
+    return PMIX_OPERATION_SUCCEEDED;
 }
 
 pmix_status_t upcall_client_connected2(const pmix_proc_t *proc, void *object, pmix_info_t info[],
@@ -171,8 +168,8 @@ pmix_status_t upcall_client_finalized(const pmix_proc_t *proc, void *object,
         return post_change(proc, CHANGE_FINALIZED, cbfunc, cbdata);
     /* The callback answers the client before it notes that it has finalized: from another thread
      * than libpmix's own, the client may be gone in between, and is then lost for good. */
-    pmix_status_t rc = post_change(proc, CHANGE_FINALIZED, NULL, NULL);
-    return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
+    post_change(proc, CHANGE_FINALIZED, NULL, NULL);
+    return PMIX_OPERATION_SUCCEEDED;
 }
 
 struct abort {
@@ -249,8 +246,6 @@ pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int status, co
     const struct boot *boot = &upcall_server()->boot;
     (void)object;
     struct abort *a = calloc(1, sizeof *a);
-    if (a == NULL)
-        return PMIX_ERR_NOMEM;
     if (aborted(boot, procs, nprocs, &a->set) != 0) {
         procset_free(&a->set);
         free(a);

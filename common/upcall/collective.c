@@ -9,16 +9,11 @@ struct collective *collective_new(enum coll_kind kind, const char *id, const pmi
                                   size_t nprocs)
 {
     struct collective *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return NULL;
+    c->server = upcall_server();
     c->kind = kind;
     c->nprocs = nprocs;
     c->procs = malloc(nprocs * sizeof *procs + 1);
     c->id = strdup(id);
-    if (c->procs == NULL || c->id == NULL) {
-        collective_free(c);
-        return NULL;
-    }
     if (nprocs > 0)
         memcpy(c->procs, procs, nprocs * sizeof *procs);
     return c;
@@ -27,10 +22,10 @@ struct collective *collective_new(enum coll_kind kind, const char *id, const pmi
 /* Takes it out of the list of group requests. */
 static void unlist(struct collective *c)
 {
-    struct collective **at = c->server != NULL ? &c->server->groups : NULL;
-    while (at != NULL && *at != NULL && *at != c)
+    struct collective **at = &c->server->groups;
+    while (*at != NULL && *at != c)
         at = &(*at)->next;
-    if (at != NULL && *at == c)
+    if (*at == c)
         *at = c->next;
 }
 
@@ -78,5 +73,6 @@ int collective_expand(struct collective *c)
     for (size_t i = 0; i < c->nprocs && rc == 0; i++)
         rc = collective_add_proc(c->server, &c->all, &c->procs[i]);
     procset_canonical(&c->all);
-    return rc == 0 ? procset_unite(&c->members, &c->all) : -1;
+    procset_unite(&c->members, &c->all);
+    return rc;
 }

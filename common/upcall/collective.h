@@ -93,8 +93,7 @@ struct collective {
  * @thread PMIx's */
 void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo);
 
-/** @return a request that has copies of @p id and @p procs, or NULL: out of memory. @thread PMIx's
- */
+/** @return a request that has copies of @p id and @p procs. @thread PMIx's */
 struct collective *collective_new(enum coll_kind kind, const char *id, const pmix_proc_t procs[],
                                   size_t nprocs);
 /** Reads the directives that every collective has. Each of several local copies counts: the
@@ -107,7 +106,7 @@ void collective_run(struct handoff_item *item);
  * @thread the loop's */
 int collective_expand(struct collective *c);
 
-/** Sets what the engine knows the operation by. @return 0, or -1: out of memory
+/** Sets what the engine knows the operation by. @return 0, or -1: an added process is none
  * @thread the loop's */
 int collective_prepare(struct collective *c);
 
@@ -158,7 +157,7 @@ int order_say(struct collective *c);
 /** Reads it. @return whether @p info is that */
 bool order_take(struct order *order, const pmix_info_t *info);
 /** Makes @p list, all zero, the members in their order; left empty when that is the set's own.
- * @return 0, or -1: out of memory, or what was said does not fit the members */
+ * @return 0, or -1: what was said does not fit the members */
 int order_make(struct order *order, const struct procset *members, struct proclist *list);
 void order_free(struct order *order);
 

@@ -28,43 +28,38 @@ struct outcome {
 static void complete_fence(struct collective *c, const struct engine_result *result)
 {
     struct shared_bytes *data = result->nentries > 0 ? engine_result_data(result) : NULL;
-    bool lost = result->nentries > 0 && data == NULL;
-    answer_data(&c->request.answer, lost ? PMIX_ERR_NOMEM : result->status, data);
+    answer_data(&c->request.answer, result->status, data);
     collective_free(c);
 }
 
 static void add_endpoints(struct outcome *o, const pmix_byte_object_t *blob)
 {
-    char *bytes = realloc(o->endpoints.bytes, o->endpoints.size + blob->size);
-    if (bytes == NULL) {
-        o->status = PMIX_ERR_NOMEM;
-        return;
-    }
-    memcpy(bytes + o->endpoints.size, blob->bytes, blob->size);
-    o->endpoints.bytes = bytes;
+    o->endpoints.bytes = realloc(o->endpoints.bytes, o->endpoints.size + blob->size);
+    memcpy(o->endpoints.bytes + o->endpoints.size, blob->bytes, blob->size);
     o->endpoints.size += blob->size;
+}
+
+static pmix_info_t *copy(struct infos *list, const pmix_info_t *info)
+{
+    pmix_info_t *to = infos_next(list);
+    PMIX_INFO_XFER(to, info);
+    return to;
 }
 
 /* One pmix_info_t of one server's contribution. */
 static void add_contribution(struct outcome *o, pmix_info_t *info, bool has_context_id)
 {
-    pmix_info_t *to;
     if (order_take(&o->order, info))
         return;
     if (PMIX_CHECK_KEY(info, PMIX_GROUP_ENDPT_DATA) && info->value.type == PMIX_BYTE_OBJECT) {
         if (info->value.data.bo.size > 0)
             add_endpoints(o, &info->value.data.bo);
     } else if (PMIX_CHECK_KEY(info, PMIX_PROC_DATA)) {
-        if ((to = infos_next(&o->store)) != NULL) {
-            PMIX_INFO_XFER(to, info);
-            PMIX_LOAD_KEY(to->key, PMIX_GROUP_ENDPT_DATA);
-        }
+        PMIX_LOAD_KEY(copy(&o->store, info)->key, PMIX_GROUP_ENDPT_DATA);
     } else if (PMIX_CHECK_KEY(info, PMIX_GROUP_INFO) && has_context_id) {
         /* libpmix stores group info by context id only, and refuses it without one. */
-        if ((to = infos_next(&o->store)) != NULL)
-            PMIX_INFO_XFER(to, info);
-        if ((to = infos_next(&o->info)) != NULL)
-            PMIX_INFO_XFER(to, info);
+        copy(&o->store, info);
+        copy(&o->info, info);
     }
 }
 
@@ -87,14 +82,14 @@ static void add_membership(struct outcome *o)
 {
     struct collective *c = o->collective;
     pmix_info_t *info = infos_next(&o->info);
-    bool good = order_make(&o->order, &c->members, &c->order) == 0;
-    if (!good)
+    if (order_make(&o->order, &c->members, &c->order) != 0) {
         log_error("group \"%s\": its order cannot be read", c->id);
-    if (info != NULL && good)
-        good = c->order.n > 0 ? procs_load_list(info, PMIX_GROUP_MEMBERSHIP, &c->order)
-                              : procs_load(info, PMIX_GROUP_MEMBERSHIP, &c->members);
-    if (!good)
-        o->status = PMIX_ERR_NOMEM;
+        o->status = PMIX_ERR_UNPACK_FAILURE;
+    } else if (c->order.n > 0) {
+        procs_load_list(info, PMIX_GROUP_MEMBERSHIP, &c->order);
+    } else {
+        procs_load(info, PMIX_GROUP_MEMBERSHIP, &c->members);
+    }
 }
 
 /* @thread the loop's */
@@ -102,8 +97,6 @@ static void finish(struct handoff_item *item)
 {
     struct outcome *o = (struct outcome *)item;
     struct collective *c = o->collective;
-    if (o->info.failed)
-        o->status = PMIX_ERR_NOMEM;
     if (o->status == PMIX_SUCCESS && c->kind == COLL_CONSTRUCT) {
         registry_add(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
         registry_order(c->server->registry, c->id, &c->members, &c->order);
@@ -163,18 +156,13 @@ static void on_known(struct spread_wait *wait)
 static void complete_construct(struct collective *c, const struct engine_result *result)
 {
     struct outcome *o = calloc(1, sizeof *o);
-    if (o == NULL) {
-        pending_answer(c, PMIX_ERR_NOMEM, NULL, 0);
-        return;
-    }
     size_t id = (size_t)result->context_id;
     o->collective = c;
-    if (result->members != NULL && procset_unite(&c->members, result->members) != 0)
-        o->status = PMIX_ERR_NOMEM;
+    if (result->members != NULL)
+        procset_unite(&c->members, result->members);
     /* An added member may have been claimed for the try that succeeded alone. */
-    if (c->role == COLLECTIVE_MEMBER && result->gone != NULL &&
-        procset_unite(&c->gone, result->gone) != 0)
-        o->status = PMIX_ERR_NOMEM;
+    if (c->role == COLLECTIVE_MEMBER && result->gone != NULL)
+        procset_unite(&c->gone, result->gone);
     if (steps_register(c->server, &c->members) != 0)
         o->status = refused(PMIX_ERR_NOT_FOUND,
                             "group \"%s\": a job that takes part has ended, and is not known here "
@@ -188,8 +176,6 @@ static void complete_construct(struct collective *c, const struct engine_result 
     add_membership(o);
     if (id != 0 && o->store.n > 0)
         infos_put(&o->store, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
-    if (o->info.failed || o->store.failed)
-        o->status = PMIX_ERR_NOMEM;
     o->wait = (struct spread_wait){.set = &c->members, .done = on_known};
     if (o->status == PMIX_SUCCESS)
         steps_await(c->server, &o->wait);
@@ -245,13 +231,11 @@ void collective_complete(struct collective *c, const struct engine_result *resul
             survive_tell(c);
         }
         registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);
-        if (o != NULL) {
-            o->collective = c;
-            add_membership(o); /* some libpmix fail a destruct without it */
-            finish(&o->item);
-            steps_group_ended(server);
-            return;
-        }
+        o->collective = c;
+        add_membership(o); /* some libpmix fail a destruct without it */
+        finish(&o->item);
+        steps_group_ended(server);
+        return;
     }
     if (c->kind == COLL_CONSTRUCT && c->notify && result->gone != NULL)
         survive_failed(c, result->gone);

@@ -50,11 +50,9 @@ static uint64_t name_others(const struct collective *c, struct connect_reply *re
 /* What libpmix's answer tells each process here of the others. */
 static struct connect_reply *introduction(const struct collective *c)
 {
-    struct connect_reply *reply = NULL;
-    if (library_has(c->server->library, LIBRARY_CONNECT_TELLS_LOCAL))
-        reply = connect_reply_new();
-    if (reply == NULL)
+    if (!library_has(c->server->library, LIBRARY_CONNECT_TELLS_LOCAL))
         return NULL;
+    struct connect_reply *reply = connect_reply_new();
     uint64_t others = name_others(c, reply), here = server_members_here(c->server, &c->all);
     if (others <= TOLD_MAX && others * here <= TOLD_TOGETHER_MAX)
         return reply;
@@ -119,27 +117,22 @@ static pmix_status_t connected(struct collective *c, uint32_t directives)
     if ((directives & BOOK_XCHG_ONLY) || is_of_this_node(c))
         return PMIX_SUCCESS;
     struct book_entry *entry = book_open(&c->server->book, c->id, &c->all, directives);
-    if (entry == NULL)
-        return PMIX_ERR_NOMEM;
     return (directives & BOOK_NAMED) && connection_name(c->server, entry) != 0 ? PMIX_ERROR
                                                                                : PMIX_SUCCESS;
 }
 
 void connect_complete(struct collective *c, const struct engine_result *result)
 {
-    struct connected *done = NULL;
     pmix_status_t status = result->status;
     if (status == PMIX_SUCCESS && c->kind == COLL_DISCONNECT)
         connection_close(c->server, c->id, &c->all);
-    if (status == PMIX_SUCCESS && c->kind == COLL_CONNECT) {
-        done = malloc(sizeof *done);
-        status = done == NULL ? PMIX_ERR_NOMEM : connected(c, result->flags);
-    }
-    if (done == NULL || status != PMIX_SUCCESS) {
-        free(done);
+    if (status == PMIX_SUCCESS && c->kind == COLL_CONNECT)
+        status = connected(c, result->flags);
+    if (status != PMIX_SUCCESS || c->kind == COLL_DISCONNECT) {
         answer(c, status);
         return;
     }
+    struct connected *done = malloc(sizeof *done);
     *done = (struct connected){.collective = c, .wait = {.set = &c->members, .done = on_known}};
     steps_await(c->server, &done->wait);
 }

@@ -46,7 +46,6 @@ struct control {
     bool all;           /* all processes of the step */
     struct procset set; /* the processes */
     pmix_proc_t caller;
-    bool failed;          /* out of memory */
     char *number;         /* PMIX_JOB_CTRL_ID, or NULL; owned */
     char *id;             /* of CHECKPOINT; a set's name; of CANCEL that request, or NULL; owned */
     uint32_t open;        /* servers that have not answered */
@@ -91,10 +90,8 @@ static void give_context_id(struct control *control)
     pmix_info_t *info = NULL;
     size_t id = (size_t)engine_context_id(upcall_server()->engine, ENGINE_WANT_CONTEXT_ID);
     PMIX_INFO_CREATE(info, 1);
-    if (info != NULL)
-        PMIX_INFO_LOAD(&info[0], PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
-    answer_infos(&control->request.answer, info != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM, info,
-                 info != NULL);
+    PMIX_INFO_LOAD(&info[0], PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    answer_infos(&control->request.answer, PMIX_SUCCESS, info, 1);
 }
 
 /* "rank 2 calls PMIx_Job_control for all processes: signal 15 (Terminated)" */
@@ -259,8 +256,7 @@ static void ask_servers(struct control *control)
     }
     control->open = server->boot.nnodes;
     control->status = control->what == DEFINE ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND; /* told there */
-    ask_all(server, ASK_CONTROL, body.data, body.failed ? 0 : body.len, ALL_ANSWER_S, on_server,
-            control);
+    ask_all(server, ASK_CONTROL, body.data, body.len, ALL_ANSWER_S, on_server, control);
     wire_out_free(&body);
 }
 
@@ -350,8 +346,6 @@ static pmix_status_t check_checkpoint(const struct control *control)
 
 static pmix_status_t check_name(const struct control *control)
 {
-    if (control->failed)
-        return PMIX_ERR_NOMEM;
     if (control->what == DEFINE && !psets_is_name(control->id, strlen(control->id)))
         return refused(PMIX_ERR_BAD_PARAM,
                        "PMIx_Job_control: \"%.64s\" is no name of a process set; give up to %d "
@@ -381,7 +375,6 @@ static void read_detail(struct control *control, const pmix_info_t *info)
     if (directive_text(info) != NULL && *text == NULL &&
         (text == &control->number || what == CHECKPOINT || what == DEFINE || what == CANCEL)) {
         *text = strdup(directive_text(info));
-        control->failed |= *text == NULL;
     } else if (control->what != CHECKPOINT) {
         return;
     } else if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT_EVENT)) {
@@ -436,11 +429,11 @@ static pmix_status_t read_targets(struct control *control, const pmix_proc_t tar
         if (!control->all && rank >= boot->ntasks)
             return refused(PMIX_ERR_NOT_FOUND, "PMIx_Job_control: there is no rank %u of %s", rank,
                            boot->nspace);
-        if (!control->all && procset_add(&control->set, boot->nspace, rank, rank) != 0)
-            return PMIX_ERR_NOMEM;
+        if (!control->all)
+            procset_add(&control->set, boot->nspace, rank, rank);
     }
-    if (control->all && procset_add(&control->set, boot->nspace, 0, boot->ntasks - 1) != 0)
-        return PMIX_ERR_NOMEM;
+    if (control->all)
+        procset_add(&control->set, boot->nspace, 0, boot->ntasks - 1);
     procset_canonical(&control->set);
     control->all = procset_size(&control->set) >= boot->ntasks;
     return PMIX_SUCCESS;
@@ -451,8 +444,6 @@ pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t
                                  pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
     struct control *control = calloc(1, sizeof *control);
-    if (control == NULL)
-        return PMIX_ERR_NOMEM;
     pmix_status_t fault = directives_check(CALL_CONTROL, "", info, ninfo);
     for (size_t i = 0; fault == PMIX_SUCCESS && i < ninfo; i++)
         fault = read_one(control, &info[i]);

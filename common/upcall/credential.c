@@ -151,16 +151,17 @@ static void run(struct handoff_item *item)
     if (server->credentials == NULL)
         server->credentials = calloc(1, sizeof *server->credentials);
     struct credentials *all = server->credentials;
-    if (all != NULL && all->worker == NULL)
+    if (all->worker == NULL)
         all->worker = worker_new(&ops, server->handoff);
-    if (all != NULL && all->worker != NULL && all->waiting < WAITING_MAX) {
+    if (all->worker != NULL && all->waiting < WAITING_MAX) {
         all->waiting++;
         if (worker_do(all->worker, &c->work))
             return;
         all->waiting--;
     }
     c->status = PMIX_ERR_OUT_OF_RESOURCE;
-    snprintf(c->why, sizeof c->why, "%d calls wait for munged, or there is no memory", WAITING_MAX);
+    snprintf(c->why, sizeof c->why, "%d calls wait for munged, or no thread can be started",
+             WAITING_MAX);
     finish(c);
 }
 
@@ -203,8 +204,6 @@ pmix_status_t upcall_get_credential(const pmix_proc_t *proc, const pmix_info_t i
     if (fault != PMIX_SUCCESS)
         return fault;
     struct credential *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return PMIX_ERR_NOMEM;
     c->get = cbfunc;
     c->cbdata = cbdata;
     return upcall_post(&c->item, run);
@@ -222,14 +221,8 @@ pmix_status_t upcall_validate_credential(const pmix_proc_t *proc, const pmix_byt
         return refused(PMIX_ERR_BAD_PARAM,
                        "PMIx_Validate_credential: a credential has 1 to %d bytes", CRED_MAX);
     struct credential *c = calloc(1, sizeof *c);
-    char *text = strndup(cred->bytes, cred->size);
-    if (c == NULL || text == NULL) {
-        free(c);
-        free(text);
-        return PMIX_ERR_NOMEM;
-    }
     c->validation = cbfunc;
     c->cbdata = cbdata;
-    c->text = text;
+    c->text = strndup(cred->bytes, cred->size);
     return upcall_post(&c->item, run);
 }

@@ -77,8 +77,6 @@ static bool unpack(const void *bytes, size_t len, pmix_value_t *value)
     pmix_data_buffer_t buffer;
     pmix_byte_object_t object = {.bytes = malloc(len + 1), .size = len};
     int32_t n = 1;
-    if (object.bytes == NULL)
-        return false;
     memcpy(object.bytes, bytes, len);
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     bool good = PMIx_Data_load(&buffer, &object) == PMIX_SUCCESS &&
@@ -99,7 +97,7 @@ static pmix_status_t read_found(struct data_request *r, const void *data, size_t
     if (in.bad || n == 0)
         return PMIX_ERR_NOT_FOUND; /* told by on_answer() */
     PMIX_PDATA_CREATE(r->pdata, n);
-    r->npdata = r->pdata != NULL ? n : 0;
+    r->npdata = n;
     for (uint32_t i = 0; i < r->npdata; i++) {
         size_t size;
         wire_get_str(&in, nspace, sizeof nspace);
@@ -113,7 +111,7 @@ static pmix_status_t read_found(struct data_request *r, const void *data, size_t
         procset_add(publishers, nspace, rank, rank);
     }
     procset_canonical(publishers);
-    return r->pdata == NULL ? PMIX_ERR_NOMEM : status;
+    return status;
 }
 
 /* @thread the loop's */
@@ -143,8 +141,6 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
 static struct data_request *new_request(enum holder_op op, void *cbdata)
 {
     struct data_request *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return NULL;
     TAILQ_INIT(&r->entries);
     r->op = op;
     r->cbdata = cbdata;
@@ -159,8 +155,8 @@ static void run(struct handoff_item *item)
     struct server *server = upcall_server();
     struct store_entry *e;
     uint32_t ms = r->ms;
-    if (server->leaving || r->body.failed) {
-        answer(r, server->leaving ? PMIX_ERR_UNREACH : PMIX_ERR_NOMEM);
+    if (server->leaving) {
+        answer(r, PMIX_ERR_UNREACH);
         return;
     }
     if (r->op == HOLDER_PUBLISH) {
@@ -181,33 +177,31 @@ static void run(struct handoff_item *item)
         holder_request(server->holder, r->body.data, r->body.len, ms, on_answer, r);
 }
 
-/* Posts the request, or frees it, which may be NULL. @param d freed */
+/* Posts the request, or frees it. @param d freed */
 static pmix_status_t end(struct data_directives *d, struct data_request *r, pmix_status_t rc)
 {
     data_directives_free(d);
-    if (rc == PMIX_SUCCESS) {
+    if (rc == PMIX_SUCCESS)
         upcall_post(&r->item, run);
-    } else if (r != NULL) {
+    else
         free_request(r);
-    }
     return rc;
 }
 
 static uint32_t *copy_ids(const uint32_t *ids, uint32_t n)
 {
     uint32_t *copy = calloc(n + 1ul, sizeof *copy);
-    if (copy != NULL && n > 0)
+    if (n > 0)
         memcpy(copy, ids, n * sizeof *ids);
     return copy;
 }
 
+/* @return NULL: libpmix cannot pack the value */
 static struct store_entry *new_entry(const struct data_directives *d, const pmix_info_t *info)
 {
     pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {0};
     struct store_entry *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        return NULL;
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     if (PMIx_Data_pack(NULL, &buffer, (void *)&info->value, 1, PMIX_VALUE) == PMIX_SUCCESS)
         PMIx_Data_unload(&buffer, &bytes);
@@ -224,8 +218,8 @@ static struct store_entry *new_entry(const struct data_directives *d, const pmix
     e->key = strndup(info->key, PMIX_MAX_KEYLEN);
     e->value = bytes.bytes;
     e->len = bytes.size;
-    if (e->value != NULL && e->key != NULL && e->uids != NULL && e->gids != NULL &&
-        procset_unite(&e->custom, &d->custom) == 0)
+    procset_unite(&e->custom, &d->custom);
+    if (e->value != NULL)
         return e;
     store_entry_free(e);
     return NULL;
@@ -240,7 +234,7 @@ static pmix_status_t add_entries(struct data_request *r, const struct data_direc
             continue;
         struct store_entry *e = new_entry(d, &info[i]);
         if (e == NULL)
-            return PMIX_ERR_NOMEM;
+            return PMIX_ERR_PACK_FAILURE;
         TAILQ_INSERT_TAIL(&r->entries, e, link);
         r->nentries++;
     }
@@ -260,8 +254,7 @@ pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], 
 {
     struct data_directives *d = data_directives_new(CALL_PUBLISH, proc);
     struct data_request *r = new_request(HOLDER_PUBLISH, cbdata);
-    pmix_status_t rc =
-        d == NULL || r == NULL ? PMIX_ERR_NOMEM : data_directives_read(d, info, ninfo);
+    pmix_status_t rc = data_directives_read(d, info, ninfo);
     if (rc == PMIX_SUCCESS)
         rc = add_entries(r, d, info, ninfo);
     if (rc == PMIX_SUCCESS) {
@@ -286,12 +279,11 @@ static pmix_status_t take_keys(struct store_lookup *lookup, char **keys)
         return refused(PMIX_ERR_BAD_PARAM, "PMIx_Lookup: it names %s; name 1 to %d",
                        n == 0 ? "no key" : "too many keys", STORE_KEYS_MAX);
     lookup->keys = calloc(n, sizeof *lookup->keys);
-    for (uint32_t i = 0; lookup->keys != NULL && i < n; i++) {
-        if ((lookup->keys[i] = strndup(keys[i], STORE_KEY_MAX)) == NULL)
-            return PMIX_ERR_NOMEM;
+    while (lookup->nkeys < n) {
+        lookup->keys[lookup->nkeys] = strndup(keys[lookup->nkeys], STORE_KEY_MAX);
         lookup->nkeys++;
     }
-    return lookup->keys != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+    return PMIX_SUCCESS;
 }
 
 pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
@@ -299,14 +291,12 @@ pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_inf
 {
     struct data_directives *d = data_directives_new(CALL_LOOKUP, proc);
     struct data_request *r = new_request(HOLDER_LOOKUP, cbdata);
-    pmix_status_t rc =
-        d == NULL || r == NULL ? PMIX_ERR_NOMEM : data_directives_read(d, info, ninfo);
+    pmix_status_t rc = data_directives_read(d, info, ninfo);
     if (rc == PMIX_SUCCESS)
         rc = take_keys(&r->lookup, keys);
-    if (rc == PMIX_SUCCESS && procset_unite(&r->lookup.custom, &d->custom) != 0)
-        rc = PMIX_ERR_NOMEM;
     if (rc == PMIX_SUCCESS) {
         uint32_t all = r->lookup.nkeys;
+        procset_unite(&r->lookup.custom, &d->custom);
         r->say_lookup = cbfunc;
         r->lookup.who = d->who;
         r->lookup.range = d->range;
@@ -322,8 +312,7 @@ pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_
     struct data_directives *d = data_directives_new(CALL_UNPUBLISH, proc);
     struct data_request *r = new_request(HOLDER_UNPUBLISH, cbdata);
     uint32_t n = count_keys(keys);
-    pmix_status_t rc =
-        d == NULL || r == NULL ? PMIX_ERR_NOMEM : data_directives_read(d, info, ninfo);
+    pmix_status_t rc = data_directives_read(d, info, ninfo);
     if (n > STORE_KEYS_MAX)
         rc = refused(PMIX_ERR_BAD_PARAM, "PMIx_Unpublish: it names more than %d keys",
                      STORE_KEYS_MAX);

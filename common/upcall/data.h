@@ -26,7 +26,7 @@ struct data_directives {
     bool any_range; /**< no range was given */
 };
 
-/** @return what holds where nothing is said, for a call of @p proc; or NULL: out of memory */
+/** @return what holds where nothing is said, for a call of @p proc */
 struct data_directives *data_directives_new(enum directives_call call, const pmix_proc_t *proc);
 
 /** Reads the directives of @p info, and passes over entries that are none.
@@ -34,5 +34,4 @@ struct data_directives *data_directives_new(enum directives_call call, const pmi
 pmix_status_t data_directives_read(struct data_directives *d, const pmix_info_t info[],
                                    size_t ninfo);
 
-/** @param d NULL: nothing happens */
 void data_directives_free(struct data_directives *d);

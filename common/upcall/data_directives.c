@@ -137,8 +137,6 @@ struct data_directives *data_directives_new(enum directives_call call, const pmi
 {
     const struct boot *boot = &upcall_server()->boot;
     struct data_directives *d = calloc(1, sizeof *d);
-    if (d == NULL)
-        return NULL;
     d->call = call;
     d->life = STORE_APP;
     d->any_range = true;
@@ -152,8 +150,7 @@ struct data_directives *data_directives_new(enum directives_call call, const pmi
 
 void data_directives_free(struct data_directives *d)
 {
-    if (d != NULL)
-        procset_free(&d->custom);
+    procset_free(&d->custom);
     free(d);
 }
 

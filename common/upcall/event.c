@@ -59,15 +59,13 @@ static pmix_status_t post_note(pmix_status_t code, const pmix_proc_t *source,
                                struct answer answer)
 {
     struct note *note = calloc(1, sizeof *note);
-    pmix_status_t rc = note != NULL ? notification_copy(&upcall_server()->boot, &note->event, code,
-                                                        source, range, info, ninfo)
-                                    : PMIX_ERR_NOMEM;
+    pmix_status_t rc =
+        notification_copy(&upcall_server()->boot, &note->event, code, source, range, info, ninfo);
     if (rc == PMIX_SUCCESS) {
         note->request.answer = answer;
         return upcall_post(&note->request.item, run_note);
     }
-    if (note != NULL)
-        notification_free(&note->event);
+    notification_free(&note->event);
     free(note);
     return rc;
 }
@@ -92,16 +90,14 @@ static void run_task_note(struct handoff_item *item)
 }
 
 /* @param where it waits for a debugger; NULL: it has done its checkpoint */
-static pmix_status_t post_task_note(const pmix_proc_t *source, const char *where)
+static void post_task_note(const pmix_proc_t *source, const char *where)
 {
     struct task_note *note = calloc(1, sizeof *note);
-    if (note == NULL)
-        return PMIX_ERR_NOMEM;
     note->rank = source->rank == PMIX_RANK_LOCAL_PEERS ? STOP_ALL : source->rank;
     note->stops = where != NULL;
     snprintf(note->where, sizeof note->where, "%s", where != NULL ? where : "");
     log_mask(note->where);
-    return upcall_post(&note->item, run_task_note);
+    upcall_post(&note->item, run_task_note);
 }
 
 /* libpmix 4.2 and 5.0 count, and tell of all tasks of the node at once. */
@@ -120,8 +116,8 @@ static pmix_status_t ready(const pmix_proc_t *source, const pmix_info_t info[], 
     for (size_t i = 0; i < ninfo; i++)
         if (PMIX_CHECK_KEY(&info[i], PMIX_BREAKPOINT) && directive_text(&info[i]) != NULL)
             where = directive_text(&info[i]);
-    pmix_status_t rc = post_task_note(source, where);
-    return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
+    post_task_note(source, where);
+    return PMIX_OPERATION_SUCCEEDED;
 }
 
 pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
@@ -136,9 +132,7 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
     if (code == PMIX_READY_FOR_DEBUG && is_ours(source))
         return ready(source, info, ninfo);
     if (code == PMIX_JCTRL_CHECKPOINT_COMPLETE && upcall_task(source) != NULL)
-        fault = post_task_note(source, NULL); /* it also goes where its range says */
-    if (fault != PMIX_SUCCESS)
-        return fault;
+        post_task_note(source, NULL);              /* it also goes where its range says */
     if (asks(info, ninfo, PMIX_EVENT_STAYS_LOCAL)) /* libpmix hands it up all the same */
         return PMIX_OPERATION_SUCCEEDED;
     bool later = !library_has(upcall_server()->library, LIBRARY_EVENT_ANSWER_RACES);

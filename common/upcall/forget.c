@@ -55,7 +55,8 @@ static void run_kept(struct handoff_item *item)
 static void on_kept(pmix_status_t status, char *data, size_t len, void *arg)
 {
     struct kept *kept = arg;
-    if (status == PMIX_SUCCESS && (kept->data = malloc(len + 1)) != NULL) {
+    if (status == PMIX_SUCCESS) {
+        kept->data = malloc(len + 1);
         if (len > 0)
             memcpy(kept->data, data, len);
         kept->len = len;
@@ -89,11 +90,6 @@ static void forget(const pmix_proc_t *proc, struct task *task)
         return;
     struct closed *closed = calloc(1, sizeof *closed);
     struct kept *kept = calloc(1, sizeof *kept);
-    if (closed == NULL || kept == NULL) {
-        free(closed);
-        free(kept);
-        return;
-    }
     closed->task = kept->task = task;
     task->kept = kept; /* libpmix may never answer */
     if (PMIx_server_dmodex_request(proc, on_kept, kept) != PMIX_SUCCESS) {
@@ -159,8 +155,6 @@ static void close_client(const pmix_proc_t *proc)
     bool forgets = library_has(upcall_server()->library, LIBRARY_GONE_IS_AWAITED);
     struct task *task = forgets ? upcall_task(proc) : NULL;
     struct closed *closed = calloc(1, sizeof *closed);
-    if (closed == NULL)
-        return;
     closed->proc = *proc;
     closed->task = task;
     if (task != NULL)

@@ -183,13 +183,10 @@ static void deliver_held(struct forwards *all)
         go = deliver(all, f, p) && go;
 }
 
-/* @return NULL: out of memory */
 static struct piece *new_piece(const struct forward *f, uint32_t rank, pmix_iof_channel_t channel,
                                const void *data, size_t n)
 {
     struct piece *p = calloc(1, sizeof *p + n + 1);
-    if (p == NULL)
-        return NULL;
     p->number = f->number;
     p->channel = channel;
     p->source.rank = rank;
@@ -199,7 +196,7 @@ static struct piece *new_piece(const struct forward *f, uint32_t rank, pmix_iof_
     return p;
 }
 
-/* @return what came, or NULL: it makes no sense, or there is no memory */
+/* @return what came, or NULL: it makes no sense */
 static struct piece *read_piece(const struct forwards *all, const void *body, size_t len,
                                 struct forward **of)
 {
@@ -219,17 +216,14 @@ static struct piece *read_piece(const struct forwards *all, const void *body, si
                                                          : NULL;
 }
 
-int forwards_print(struct server *server, uint32_t rank, pmix_iof_channel_t channel,
-                   const void *data, size_t len)
+void forwards_print(struct server *server, uint32_t rank, pmix_iof_channel_t channel,
+                    const void *data, size_t len)
 {
     struct forwards *all = server->forwards;
     struct forward *f = all->own;
-    struct piece *p = rank < f->ntasks ? new_piece(f, rank, channel, data, len) : NULL;
-    if (p == NULL)
-        return -1;
+    struct piece *p = new_piece(f, rank, channel, data, len);
     LIST_INSERT_HEAD(&all->pieces, p, entry);
     deliver(all, f, p);
-    return 0;
 }
 
 void upcall_serve_output(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
@@ -267,15 +261,12 @@ static void on_over(void *arg, struct timer *timer)
 
 /* ---- what the spawn says, and what ends ---- */
 
-int forwards_new(struct server *server)
+void forwards_new(struct server *server)
 {
     struct forwards *all = calloc(1, sizeof *all);
-    if (all == NULL)
-        return -1;
     *all = (struct forwards){.server = server, .lock = PTHREAD_MUTEX_INITIALIZER};
     server->forwards = all;
     timer_init(&all->look, &server->timers, on_look, all);
-    return 0;
 }
 
 void forwards_free(struct server *server)
@@ -299,12 +290,10 @@ void forwards_free(struct server *server)
     server->forwards = NULL;
 }
 
-int forwards_own(struct server *server, forwards_own_fn *pulled, forwards_own_fn *printed)
+void forwards_own(struct server *server, forwards_own_fn *pulled, forwards_own_fn *printed)
 {
     struct forwards *all = server->forwards;
     struct forward *f = calloc(1, sizeof *f);
-    if (f == NULL)
-        return -1;
     f->state = FORWARD_OPEN;
     PMIX_LOAD_NSPACE(f->child, server->boot.nspace);
     f->channels = PMIX_FWD_STDOUT_CHANNEL | PMIX_FWD_STDERR_CHANNEL;
@@ -314,7 +303,6 @@ int forwards_own(struct server *server, forwards_own_fn *pulled, forwards_own_fn
     all->own = f;
     all->pulled = pulled;
     all->printed = printed;
-    return 0;
 }
 
 bool forwards_own_is_pulled(struct forwards *all)
@@ -337,13 +325,11 @@ uint64_t forwards_number(struct server *server)
     return ++server->forwards->last;
 }
 
-int forwards_add(struct server *server, uint64_t number, const pmix_proc_t *parent,
-                 const char *streams, uint32_t ntasks)
+void forwards_add(struct server *server, uint64_t number, const pmix_proc_t *parent,
+                  const char *streams, uint32_t ntasks)
 {
     struct forwards *all = server->forwards;
     struct forward *f = calloc(1, sizeof *f);
-    if (f == NULL)
-        return -1;
     f->number = number;
     f->parent = *parent;
     f->tool = strcmp(parent->nspace, server->boot.nspace) != 0;
@@ -358,7 +344,6 @@ int forwards_add(struct server *server, uint64_t number, const pmix_proc_t *pare
     pthread_mutex_lock(&all->lock);
     LIST_INSERT_HEAD(&all->list, f, entry);
     pthread_mutex_unlock(&all->lock);
-    return 0;
 }
 
 void forwards_name(struct server *server, uint64_t number, const char *nspace)

@@ -33,8 +33,8 @@ enum {
     FORWARD_END_MS = 5000,   /**< time that streams have to end after their spawned step has */
 };
 
-/** @return 0, or -1: out of memory @thread the loop's, before libpmix starts */
-int forwards_new(struct server *server);
+/** @thread the loop's, before libpmix starts */
+void forwards_new(struct server *server);
 /** @thread the loop's, after libpmix has ended */
 void forwards_free(struct server *server);
 
@@ -44,11 +44,10 @@ uint64_t forwards_number(struct server *server);
 /**
  * A process spawns others, whose output comes here.
  * @param streams which: of PLAN_STDOUT and so on
- * @return 0, or -1: out of memory
  * @thread the loop's
  */
-int forwards_add(struct server *server, uint64_t number, const pmix_proc_t *parent,
-                 const char *streams, uint32_t ntasks);
+void forwards_add(struct server *server, uint64_t number, const pmix_proc_t *parent,
+                  const char *streams, uint32_t ntasks);
 
 /** The spawn is about to be answered: the process that has called may pull as soon as it reads
  * that. @param nspace the spawned one @thread the loop's */
@@ -83,19 +82,17 @@ typedef void forwards_own_fn(struct server *server);
  * What tasks of the own step print may be pulled, too, though no call has spawned them.
  * @param pulled  somebody has pulled it @thread PMIx's
  * @param printed a piece of forwards_print() has gone its way
- * @return 0, or -1: out of memory
  * @thread the loop's, before libpmix starts
  */
-int forwards_own(struct server *server, forwards_own_fn *pulled, forwards_own_fn *printed);
+void forwards_own(struct server *server, forwards_own_fn *pulled, forwards_own_fn *printed);
 
 /** @return whether anything of the own step is pulled now @thread any */
 bool forwards_own_is_pulled(struct forwards *forwards);
 
 /** Takes what task @p rank of the own step has printed; forwards_own_fn `printed` follows, perhaps
- * before this returns. @param len at most OUTPUTS_PIECE
- * @return 0, or -1: it is dropped @thread the loop's */
-int forwards_print(struct server *server, uint32_t rank, pmix_iof_channel_t channel,
-                   const void *data, size_t len);
+ * before this returns. @param len at most OUTPUTS_PIECE @thread the loop's */
+void forwards_print(struct server *server, uint32_t rank, pmix_iof_channel_t channel,
+                    const void *data, size_t len);
 
 /** @return what is pulled; the callers tell it when a process has connected */
 struct pullers *forwards_pullers(struct server *server);

@@ -79,8 +79,6 @@ pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], s
     if (rc != PMIX_SUCCESS)
         return rc;
     struct note *note = calloc(1, sizeof *note);
-    if (note == NULL)
-        return PMIX_ERR_NOMEM;
     for (size_t i = 0; i < ndata; i++)
         if (write_one(note, client, &data[i]))
             done++;

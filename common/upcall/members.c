@@ -20,14 +20,9 @@ static void read_added(struct collective *c, const pmix_info_t *info)
 {
     size_t n;
     const pmix_proc_t *procs = directive_procs(&info->value, &n);
-    pmix_proc_t *added = realloc(c->added, (c->nadded + n) * sizeof *added + 1);
-    if (added == NULL) {
-        set_fault(c, PMIX_ERR_NOMEM);
-        return;
-    }
+    c->added = realloc(c->added, (c->nadded + n) * sizeof *procs + 1);
     if (n > 0)
-        memcpy(added + c->nadded, procs, n * sizeof *added);
-    c->added = added;
+        memcpy(c->added + c->nadded, procs, n * sizeof *procs);
     c->nadded += n;
 }
 
@@ -123,7 +118,7 @@ int collective_prepare(struct collective *c)
     if (c->expanded.nparts > 0)
         procset_write(&c->expanded, &added);
     signature_write(&sig, c->kind, c->id, &c->members);
-    bool good = !sig.failed && !added.failed && order_say(c) == 0;
+    bool good = order_say(c) == 0;
     c->call.data = c->payload;
     c->call.len = c->len;
     if (good && c->role == COLLECTIVE_PARTICIPANTS)

@@ -33,8 +33,6 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
 {
     struct modex *m = arg;
     struct shared_bytes *copy = len > 0 ? shared_bytes_copy(data, len) : NULL;
-    if (copy == NULL && len > 0)
-        status = PMIX_ERR_NOMEM;
     if (status == PMIX_ERR_NOT_FOUND)
         refused(status,
                 "PMIx_Get of %s rank %u, key \"%s\": its node's server has no such key, or no "
@@ -129,12 +127,7 @@ pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t inf
             "those that it gives",
             proc->nspace, proc->rank, key);
     struct modex *m = calloc(1, sizeof *m);
-    if (m != NULL && key != NULL)
-        m->key = strdup(key);
-    if (m == NULL || (key != NULL && m->key == NULL)) {
-        free(m);
-        return PMIX_ERR_NOMEM;
-    }
+    m->key = key != NULL ? strdup(key) : NULL;
     m->proc = *proc;
     m->request.answer = answer_modex(cbfunc, cbdata);
     for (size_t i = 0; i < ninfo; i++)

@@ -107,11 +107,9 @@ static void reply_kept(struct served *s)
     s->status = task->data != NULL ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
     free(s->data);
     s->data = task->len > 0 ? malloc(task->len) : NULL;
-    s->len = s->data != NULL ? task->len : 0;
-    if (s->data != NULL)
-        memcpy(s->data, task->data, task->len);
-    else if (task->len > 0)
-        s->status = PMIX_ERR_NOMEM;
+    s->len = task->len;
+    if (s->len > 0)
+        memcpy(s->data, task->data, s->len);
     reply(s);
 }
 
@@ -142,11 +140,8 @@ static void on_data(pmix_status_t status, char *data, size_t len, void *cbdata)
     s->status = status;
     if (status == PMIX_SUCCESS && len > 0) {
         s->data = malloc(len);
-        if (s->data != NULL)
-            memcpy(s->data, data, len);
-        else
-            s->status = PMIX_ERR_NOMEM;
-        s->len = s->data != NULL ? len : 0;
+        memcpy(s->data, data, len);
+        s->len = len;
     }
     upcall_post(&s->item, run_data);
 }
@@ -294,7 +289,6 @@ static void on_behind(pmix_status_t status, char *data, size_t len, void *cbdata
 void upcall_task_gone(struct server *server, uint32_t rank)
 {
     pmix_proc_t job;
-    struct behind *behind;
     bool asked = false;
     struct served *s;
     LIST_FOREACH (s, &server->served, entry) {
@@ -302,8 +296,9 @@ void upcall_task_gone(struct server *server, uint32_t rank)
         if (s->rank == rank && s->state == SERVED_WAITS)
             timer_after(&s->again, 0); /* it will not get its key */
     }
-    if (!asked || (behind = calloc(1, sizeof *behind)) == NULL)
+    if (!asked)
         return;
+    struct behind *behind = calloc(1, sizeof *behind);
     behind->rank = rank;
     behind->order = server->nserved;
     PMIX_LOAD_PROCID(&job, server->boot.nspace, PMIX_RANK_WILDCARD);
@@ -329,8 +324,6 @@ static struct served *read_question(const struct server *server, const void *bod
     char name[PROCSET_NAME_MAX + 1];
     uint32_t node;
     struct served *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        return NULL;
     wire_in_init(&in, body, len);
     wire_get_str(&in, name, sizeof name);
     s->rank = wire_get_u32(&in);

@@ -76,11 +76,11 @@ int upcall_open(struct server *server, struct err *err)
     uint32_t ntasks = boot_here(boot)->ntasks;
     bool leaves = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
     unsigned hold = limits_held(ntasks, boot_spawned(boot));
-    if (rounds_open(leaves ? ntasks : 0) != 0 ||
-        conns_open(ntasks, hold, library_has(server->library, LIBRARY_LOSS_ENDS_TWICE),
-                   upcall_connection_ended) != 0 ||
-        forwards_new(server) != 0 || printer_open(server) != 0)
-        return err_set(err, "out of memory");
+    rounds_open(leaves ? ntasks : 0);
+    conns_open(ntasks, hold, library_has(server->library, LIBRARY_LOSS_ENDS_TWICE),
+               upcall_connection_ended);
+    forwards_new(server);
+    printer_open(server);
     upcall_watch_soon(server);
     upcall_save_memory(server);
     server->topology = topology_new();

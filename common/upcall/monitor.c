@@ -110,9 +110,8 @@ int32_t upcall_answer_usage(struct server *server, const void *body, size_t len,
     if (rc == PMIX_SUCCESS && asked.n > 0 && is_usage(&asked.info[0]) &&
         asker != server->boot.node && is_meant(server, &asked)) {
         infos_bool(&asked, PMIX_MONITOR_LOCAL_ONLY, true); /* the last one counts */
-        rc = asked.failed ? PMIX_ERR_NOMEM
-                          : PMIx_Process_monitor(&asked.info[0], PMIX_SUCCESS, &asked.info[1],
-                                                 asked.n - 1, &found, &nfound);
+        rc = PMIx_Process_monitor(&asked.info[0], PMIX_SUCCESS, &asked.info[1], asked.n - 1, &found,
+                                  &nfound);
         if (rc == PMIX_SUCCESS)
             rc = infos_pack(found, nfound, &bytes);
     }
@@ -153,8 +152,8 @@ static void run(struct handoff_item *item)
     wire_put_u32(&body, server->boot.node);
     wire_put_block(&body, usage->asked.bytes, usage->asked.size);
     usage->open = server->boot.nnodes;
-    ask_all(server, ASK_USAGE, body.data, body.failed ? 0 : body.len,
-            (uint32_t)server->conf.timeouts.query, on_server, usage);
+    ask_all(server, ASK_USAGE, body.data, body.len, (uint32_t)server->conf.timeouts.query,
+            on_server, usage);
     wire_out_free(&body);
 }
 
@@ -171,17 +170,13 @@ pmix_status_t upcall_monitor(const pmix_proc_t *requestor, const pmix_info_t *mo
                            "caller's node alone; ask each time");
     struct usage *usage = calloc(1, sizeof *usage);
     pmix_info_t *all = malloc((ninfo + 1) * sizeof *all); /* their values are the call's */
-    pmix_status_t rc = usage != NULL && all != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
-    if (rc == PMIX_SUCCESS) {
-        all[0] = *monitor;
-        if (ninfo > 0)
-            memcpy(all + 1, info, ninfo * sizeof *all);
-        rc = infos_pack(all, ninfo + 1, &usage->asked);
-    }
+    all[0] = *monitor;
+    if (ninfo > 0)
+        memcpy(all + 1, info, ninfo * sizeof *all);
+    pmix_status_t rc = infos_pack(all, ninfo + 1, &usage->asked);
     free(all);
     if (rc != PMIX_SUCCESS) {
-        if (usage != NULL)
-            usage_free(usage);
+        usage_free(usage);
         return rc;
     }
     usage->request.answer = answer_info(cbfunc, cbdata);

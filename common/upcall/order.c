@@ -29,12 +29,10 @@ static int list_procs(const struct collective *c, struct proclist *list, const p
         struct procset one = {0};
         rc = collective_add_proc(c->server, &one, &procs[i]);
         procset_canonical(&one);
-        if (rc == 0)
-            rc = proclist_add_set(&all, &one);
+        proclist_add_set(&all, &one);
         procset_free(&one);
     }
-    if (rc == 0)
-        rc = proclist_add_new(list, &all, but);
+    proclist_add_new(list, &all, but);
     proclist_free(&all);
     return rc;
 }
@@ -43,7 +41,8 @@ static int list_procs(const struct collective *c, struct proclist *list, const p
 static bool is_sorted(const struct proclist *list, const struct procset *set)
 {
     struct proclist plain = {0};
-    bool sorted = proclist_add_set(&plain, set) == 0 && proclist_compare(list, &plain) == 0;
+    proclist_add_set(&plain, set);
+    bool sorted = proclist_compare(list, &plain) == 0;
     proclist_free(&plain);
     return sorted;
 }
@@ -62,19 +61,16 @@ static int make_lists(const struct collective *c, struct proclist *leaders, stru
     struct procset but = {0};
     int rc = 0;
     if (has_first_leader(c)) {
-        rc = procset_unite(&but, &c->gone);
-        if (rc == 0)
-            rc = list_procs(c, leaders, c->procs, c->nprocs, &but);
+        procset_unite(&but, &c->gone);
+        rc = list_procs(c, leaders, c->procs, c->nprocs, &but);
         if (rc == 0 && is_sorted(leaders, &c->members))
             proclist_free(leaders);
         procset_free(&but);
     }
     if (rc == 0 && c->nadded > 0) {
-        rc = procset_unite(&but, &c->gone);
-        if (rc == 0)
-            rc = procset_unite(&but, &c->all);
-        if (rc == 0)
-            rc = list_procs(c, added, c->added, c->nadded, &but);
+        procset_unite(&but, &c->gone);
+        procset_unite(&but, &c->all);
+        rc = list_procs(c, added, c->added, c->nadded, &but);
     }
     procset_free(&but);
     return rc;
@@ -88,14 +84,13 @@ static int put(struct collective *c, const struct wire_out *lists)
     PMIX_INFO_LOAD(&info, MUSTER_GROUP_ORDER, &object, PMIX_BYTE_OBJECT);
     pmix_status_t rc = infos_pack(&info, 1, &bytes);
     PMIX_INFO_DESTRUCT(&info);
-    char *all = rc == PMIX_SUCCESS ? realloc(c->payload, c->len + bytes.size) : NULL;
-    if (all != NULL) {
-        memcpy(all + c->len, bytes.bytes, bytes.size);
-        c->payload = all;
+    if (rc == PMIX_SUCCESS) {
+        c->payload = realloc(c->payload, c->len + bytes.size);
+        memcpy(c->payload + c->len, bytes.bytes, bytes.size);
         c->len += bytes.size;
     }
     free(bytes.bytes);
-    return all != NULL ? 0 : -1;
+    return rc == PMIX_SUCCESS ? 0 : -1;
 }
 
 int order_say(struct collective *c)
@@ -110,7 +105,7 @@ int order_say(struct collective *c)
     if (rc == 0 && leaders.n + added.n > 0) {
         proclist_write(&leaders, &lists);
         proclist_write(&added, &lists);
-        rc = lists.failed ? -1 : put(c, &lists);
+        rc = put(c, &lists);
     }
     wire_out_free(&lists);
     proclist_free(&leaders);
@@ -124,12 +119,8 @@ bool order_take(struct order *order, const pmix_info_t *info)
     struct wire_in in;
     if (!PMIX_CHECK_KEY(info, MUSTER_GROUP_ORDER) || info->value.type != PMIX_BYTE_OBJECT)
         return false;
-    struct proclist *added = realloc(order->added, (order->nadded + 1) * sizeof *added);
-    order->failed |= added == NULL;
-    if (added == NULL)
-        return true;
-    order->added = added;
-    added += order->nadded++;
+    order->added = realloc(order->added, (order->nadded + 1) * sizeof *order->added);
+    struct proclist *added = &order->added[order->nadded++];
     *added = (struct proclist){0};
     wire_in_init(&in, info->value.data.bo.bytes, info->value.data.bo.size);
     proclist_read(&leaders, &in);
@@ -147,8 +138,8 @@ bool order_take(struct order *order, const pmix_info_t *info)
 static bool is_of_members(const struct proclist *list, const struct procset *members)
 {
     struct procset set = {0};
-    bool is = proclist_to_set(list, &set) == 0 && procset_size(&set) == proclist_size(list) &&
-              procset_within(&set, members);
+    proclist_to_set(list, &set);
+    bool is = procset_size(&set) == proclist_size(list) && procset_within(&set, members);
     procset_free(&set);
     return is;
 }
@@ -158,25 +149,21 @@ static int by_first(const void *a, const void *b)
     return proclist_compare(a, b);
 }
 
-/* Members that no list has: leaders in sorted order. @return 0, or -1 */
-static int add_leaders(const struct order *order, struct proclist *list, struct procset *have,
-                       const struct procset *members)
+/* Members that no list has: leaders in sorted order. */
+static void add_leaders(const struct order *order, struct proclist *list, struct procset *have,
+                        const struct procset *members)
 {
     struct procset added = {0}, rest = {0};
     struct proclist sorted = {0};
-    int rc = proclist_add_new(list, &order->leaders, have);
-    for (uint32_t i = 0; i < order->nadded && rc == 0; i++)
-        rc = proclist_to_set(&order->added[i], &added);
-    if (rc == 0)
-        rc = procset_except(&rest, members, &added);
-    if (rc == 0)
-        rc = proclist_add_set(&sorted, &rest);
-    if (rc == 0)
-        rc = proclist_add_new(list, &sorted, have);
+    proclist_add_new(list, &order->leaders, have);
+    for (uint32_t i = 0; i < order->nadded; i++)
+        proclist_to_set(&order->added[i], &added);
+    procset_except(&rest, members, &added);
+    proclist_add_set(&sorted, &rest);
+    proclist_add_new(list, &sorted, have);
     proclist_free(&sorted);
     procset_free(&rest);
     procset_free(&added);
-    return rc;
 }
 
 int order_make(struct order *order, const struct procset *members, struct proclist *list)
@@ -187,15 +174,17 @@ int order_make(struct order *order, const struct procset *members, struct procli
     bool good = !order->failed && is_of_members(&order->leaders, members);
     for (uint32_t i = 0; i < order->nadded; i++)
         good = good && is_of_members(&order->added[i], members);
-    int rc = good ? add_leaders(order, list, &have, members) : -1;
+    if (!good)
+        return -1;
+    add_leaders(order, list, &have, members);
     if (order->nadded > 1)
         qsort(order->added, order->nadded, sizeof *order->added, by_first);
-    for (uint32_t i = 0; i < order->nadded && rc == 0; i++)
-        rc = proclist_add_new(list, &order->added[i], &have);
-    if (rc == 0 && is_sorted(list, members))
+    for (uint32_t i = 0; i < order->nadded; i++)
+        proclist_add_new(list, &order->added[i], &have);
+    if (is_sorted(list, members))
         proclist_free(list);
     procset_free(&have);
-    return rc;
+    return 0;
 }
 
 void order_free(struct order *order)

@@ -147,10 +147,9 @@ static bool cancels_destruct(const struct collective *c, bool lost)
         if (e->kind != REGISTRY_GROUP || strcmp(e->id, c->id) != 0)
             continue;
         signature_write(&sig, COLL_DESTRUCT, c->id, &e->members);
-        if (!sig.failed && procset_unite(&members, &e->members) == 0) {
-            registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &members);
-            engine_cancel_known(c->server->engine, sig.data, sig.len, lost);
-        }
+        procset_unite(&members, &e->members);
+        registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &members);
+        engine_cancel_known(c->server->engine, sig.data, sig.len, lost);
         procset_free(&members);
         wire_out_free(&sig);
         return true;

@@ -123,8 +123,7 @@ static bool take(struct stream *s)
     if (s->rank >= 0) {
         p->head->pieces++;
         p->has_printed = true;
-        if (forwards_print(p->server, (uint32_t)s->rank, s->channel, s->data, len) != 0)
-            p->head->pieces--;
+        forwards_print(p->server, (uint32_t)s->rank, s->channel, s->data, len);
     }
     drop(s, len);
     if (newline != NULL)
@@ -291,10 +290,8 @@ static void run_pulled(struct handoff_item *item)
 /* @thread PMIx's */
 static void pulled(struct server *server)
 {
-    struct handoff_item *item = calloc(1, sizeof *item);
     (void)server;
-    if (item == NULL || upcall_post(item, run_pulled) != PMIX_SUCCESS)
-        free(item);
+    upcall_post(calloc(1, sizeof(struct handoff_item)), run_pulled);
 }
 
 static void printed(struct server *server)
@@ -318,12 +315,10 @@ static void printers_free(struct printer *head)
     }
 }
 
-/* @return the printer that comes behind those of @p head, or NULL: out of memory */
+/* @return the printer that comes behind those of @p head */
 static struct printer *add(struct server *server, struct printer **head)
 {
     struct printer *p = calloc(1, sizeof *p), **end = head;
-    if (p == NULL)
-        return NULL;
     for (; *end != NULL; end = &(*end)->next)
         p->first = (*end)->first + (*end)->ntasks;
     *end = p;
@@ -339,16 +334,13 @@ static struct printer *add(struct server *server, struct printer **head)
 }
 
 /* "COMMAND WORD..." of all tasks, or "TASKS COMMAND WORD..." of each component, with ";" between
- * them. @return NULL: out of memory */
+ * them. */
 static struct printer *read_command(struct server *server, const char *text)
 {
     struct printer *head = NULL, *p = add(server, &head);
     char *save = NULL;
     size_t n = 0;
-    if (p == NULL || (p->command = strdup(text)) == NULL) {
-        printers_free(head);
-        return NULL;
-    }
+    p->command = strdup(text);
     for (char *word = strtok_r(p->command, " ", &save); word != NULL;
          word = strtok_r(NULL, " ", &save)) {
         if (n == 0 && isdigit((unsigned char)word[0])) {
@@ -356,10 +348,8 @@ static struct printer *read_command(struct server *server, const char *text)
         } else if (strcmp(word, ";") != 0) {
             if (n < WORDS_MAX)
                 p->words[n++] = word;
-        } else if ((p = add(server, &head)) == NULL) {
-            printers_free(head);
-            return NULL;
         } else {
+            p = add(server, &head);
             n = 0;
         }
     }
@@ -375,21 +365,19 @@ static bool are_good(const struct printer *head)
     return p == NULL && last->first + last->ntasks == last->server->boot.ntasks;
 }
 
-int printer_open(struct server *server)
+void printer_open(struct server *server)
 {
     const char *command = boot_setting(&server->boot, BOOT_PRINTER);
     if (command == NULL || *command == '\0')
-        return 0;
+        return;
     struct printer *head = read_command(server, command);
-    if (head == NULL)
-        return -1;
-    if (are_good(head) && forwards_own(server, pulled, printed) == 0) {
+    if (are_good(head)) {
+        forwards_own(server, pulled, printed);
         server->printer = head;
-        return 0;
+        return;
     }
     log_debug("%s cannot be run: what tasks print cannot be pulled", command);
     printers_free(head);
-    return 0;
 }
 
 void printer_close(struct server *server)

@@ -18,8 +18,8 @@
 
 #include "common/server/server.h"
 
-/** @return 0, also where the resource manager has no printer; or -1: out of memory */
-int printer_open(struct server *server);
+/** Finds the printer, if the resource manager has one. */
+void printer_open(struct server *server);
 
 /** Ends the printer. */
 void printer_close(struct server *server);

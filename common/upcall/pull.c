@@ -27,7 +27,7 @@ static bool has_place(struct forward *f, pmix_rank_t rank)
         return true;
     if (rank < f->ntasks && f->pulled_of == NULL)
         f->pulled_of = calloc(f->ntasks, sizeof *f->pulled_of);
-    return rank < f->ntasks && f->pulled_of != NULL;
+    return rank < f->ntasks;
 }
 
 /* @return what comes of that process, or of all of its namespace, on all these channels, or NULL */

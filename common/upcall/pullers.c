@@ -39,10 +39,6 @@ void pullers_came(struct pullers *all, const char *nspace, uint32_t rank, uint64
     struct puller *p = *find(all, nspace, rank);
     if (p == NULL) {
         p = calloc(1, sizeof *p);
-        if (p == NULL) {
-            log_error("out of memory: a pull of %s rank %u may outlive it", nspace, rank);
-            return;
-        }
         PMIX_LOAD_PROCID(&p->proc, nspace, rank);
         p->since = since;
         p->next = all->list;

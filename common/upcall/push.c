@@ -148,11 +148,8 @@ static void ask(struct push *p, uint32_t node, uint32_t rank)
     wire_put_u32(&body, rank);
     wire_put_block(&body, p->data + p->sent, p->piece);
     p->left++;
-    if (body.failed)
-        on_taken(p, PMIX_ERR_NOMEM, NULL, 0);
-    else
-        asks_send(p->inlet->server->asks, node, ASK_INPUT, body.data, body.len, p->timeout,
-                  on_taken, p);
+    asks_send(p->inlet->server->asks, node, ASK_INPUT, body.data, body.len, p->timeout, on_taken,
+              p);
     wire_out_free(&body);
 }
 
@@ -261,8 +258,6 @@ pmix_status_t upcall_push_stdin(const pmix_proc_t *source, const pmix_proc_t tar
                        ntargets, PUSH_TARGETS_MAX);
     size_t copied = len <= PUSH_BYTES ? len : 0; /* else it is refused, behind the others */
     struct push *p = calloc(1, sizeof *p + copied);
-    if (p == NULL)
-        return PMIX_ERR_NOMEM;
     p->ends = len == 0;
     PMIX_LOAD_NSPACE(p->child, targets[0].nspace);
     for (; p->nranks < ntargets; p->nranks++) {
@@ -288,8 +283,6 @@ pmix_status_t upcall_push_stdin(const pmix_proc_t *source, const pmix_proc_t tar
 struct inlet *inlet_new(struct server *server, const pmix_proc_t *parent, uint32_t rank)
 {
     struct inlet *inlet = calloc(1, sizeof *inlet);
-    if (inlet == NULL)
-        return NULL;
     inlet->server = server;
     inlet->parent = *parent;
     inlet->rank = rank;
@@ -304,10 +297,6 @@ static void close_inlet(struct inlet *inlet)
 {
     struct push *p = calloc(1, sizeof *p);
     inlet->closing = true;
-    if (p == NULL) {
-        log_error("out of memory: what %s reads does not end", inlet->child);
-        return;
-    }
     p->request.answer = answer_op(NULL, NULL);
     p->ranks[0] = PMIX_RANK_WILDCARD;
     p->nranks = 1;

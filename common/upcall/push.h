@@ -32,12 +32,8 @@ enum {
 
 struct inlet;
 
-/**
- * A process spawns others that take input.
- * @param rank of the process that takes input, or PMIX_RANK_WILDCARD: all
- * @return NULL: out of memory
- * @thread the loop's
- */
+/** A process spawns others that take input. @param rank of the process that takes input, or
+ * PMIX_RANK_WILDCARD: all @thread the loop's */
 struct inlet *inlet_new(struct server *server, const pmix_proc_t *parent, uint32_t rank);
 
 /** The spawn was answered. @param nspace the spawned one @thread the loop's */

@@ -116,7 +116,7 @@ static pmix_status_t load(const struct query_item *item, pmix_info_t *info)
     if (item->filter->help) {
         info->value.type = PMIX_STRING;
         info->value.data.string = strdup(item->key->qualifiers);
-        return info->value.data.string != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+        return PMIX_SUCCESS;
     }
     if (item->key->load == NULL)
         return PMIX_ERR_NOT_SUPPORTED; /* told by run() */
@@ -137,9 +137,7 @@ static void answer_query(struct query *q)
         failed = refused(PMIX_ERR_BAD_PARAM, "PMIx_Query_info: it asks for no key; name one");
     if (q->nitems > 0)
         PMIX_INFO_CREATE(info, q->nitems);
-    if (q->nitems > 0 && info == NULL)
-        failed = PMIX_ERR_NOMEM;
-    for (uint32_t i = 0; info != NULL && i < q->nitems; i++) {
+    for (uint32_t i = 0; i < q->nitems; i++) {
         pmix_status_t rc = load(&q->items[i], &info[n]);
         if (rc == PMIX_SUCCESS)
             n++;
@@ -216,20 +214,18 @@ static void on_job(void *arg, int64_t seconds, const char *nodes, const char *wh
     let_go(q);
 }
 
-/* What this server itself has to say. @return 0, or -1 when out of memory */
-static int write_own(struct server *server, unsigned parts, struct wire_out *out)
+/* What this server itself has to say. */
+static void write_own(struct server *server, unsigned parts, struct wire_out *out)
 {
     struct wire_out groups = {0};
     struct census census;
-    int rc = census_take(server, parts, &census);
+    census_take(server, parts, &census);
     if ((parts & CENSUS_GROUPS) != 0)
         registry_write(server->registry, &groups);
     wire_put_block(out, groups.data, groups.len);
     census_write(&census, parts, out);
-    out->failed |= groups.failed;
     census_free(&census);
     wire_out_free(&groups);
-    return rc != 0 || out->failed ? -1 : 0;
 }
 
 static void ask_one(struct query_reply *reply, uint32_t node)
@@ -265,8 +261,8 @@ static void ask_own(struct query *q)
     const struct server *server = upcall_server();
     struct ranges nodes = {0};
     for (uint32_t i = 0; i < server->boot.nnodes; i++)
-        if (i != server->boot.node && q->replies[i].parts != 0 && ranges_put(&nodes, i) != 0)
-            q->groups_status = PMIX_ERR_NOMEM;
+        if (i != server->boot.node && q->replies[i].parts != 0)
+            ranges_put(&nodes, i);
     if (ranges_count(&nodes) > (uint64_t)server->conf.tree_arity)
         ask_many(q, &nodes);
     else
@@ -308,9 +304,9 @@ static void ask_step(struct query *q, const struct nspace *ns)
         }
     if (n == 1)
         ask_one(&q->replies[last], last);
-    struct far_replies *far = n > 1 ? malloc(sizeof *far) : NULL;
-    if (far == NULL)
+    if (n <= 1)
         return;
+    struct far_replies *far = malloc(sizeof *far);
     *far = (struct far_replies){q, ns->base, ns->nnodes};
     q->open++;
     ask_far(server, ns, ASK_QUERY, &parts, sizeof parts, (uint32_t)server->conf.timeouts.query,
@@ -337,8 +333,8 @@ static void ask(struct query *q)
         q->wait = (struct job_wait){.done = on_job, .arg = q};
         job_now_ask(server, &q->wait);
     }
-    int rc = write_own(server, here->parts, &own);
-    on_answer(here, rc == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM, own.data, own.len);
+    write_own(server, here->parts, &own);
+    on_answer(here, PMIX_SUCCESS, own.data, own.len);
     wire_out_free(&own);
 }
 
@@ -346,12 +342,6 @@ static void begin(struct query *q)
 {
     q->nreplies = nspace_handles(upcall_server()->nspace);
     q->replies = calloc(q->nreplies, sizeof *q->replies);
-    if (q->replies == NULL) {
-        q->nreplies = 0;
-        answer_status(&q->request.answer, PMIX_ERR_NOMEM);
-        query_free(q);
-        return;
-    }
     for (uint32_t i = 0; i < q->nreplies; i++)
         q->replies[i].query = q;
     for (uint32_t i = 0; i < q->nitems; i++)
@@ -415,27 +405,24 @@ int32_t upcall_answer_query(struct server *server, const void *body, size_t len,
         return PMIX_ERR_UNPACK_FAILURE;
     if (!ours)
         return PMIX_SUCCESS; /* the asker does not look at it */
-    return write_own(server, parts, out) == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+    write_own(server, parts, out);
+    return PMIX_SUCCESS;
 }
 
 /* ---- taking a query; @thread PMIx's ---- */
 
-static int add_item(struct query *q, const char *name, const struct query_filter *filter)
+static void add_item(struct query *q, const char *name, const struct query_filter *filter)
 {
     const struct query_key *key = query_key(name);
     if (key == NULL) {
         if (q->unknown == NULL)
             q->unknown = strndup(name, PMIX_MAX_KEYLEN);
-        return q->unknown != NULL ? 0 : -1;
+        return;
     }
-    struct query_item *items = realloc(q->items, (q->nitems + 1) * sizeof *items);
-    if (items == NULL)
-        return -1;
-    q->items = items;
-    items[q->nitems++] = (struct query_item){.query = q, .key = key, .filter = filter};
+    q->items = realloc(q->items, (q->nitems + 1) * sizeof *q->items);
+    q->items[q->nitems++] = (struct query_item){.query = q, .key = key, .filter = filter};
     if (key->load == NULL)
         q->refused = key;
-    return 0;
 }
 
 pmix_status_t upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
@@ -443,20 +430,13 @@ pmix_status_t upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nque
 {
     (void)proc;
     struct query *q = calloc(1, sizeof *q);
-    if (q == NULL)
-        return PMIX_ERR_NOMEM;
     q->groups = registry_new();
     q->filters = calloc(nqueries + 1, sizeof *q->filters);
-    int rc = q->groups == NULL || q->filters == NULL ? -1 : 0;
-    for (size_t i = 0; i < nqueries && rc == 0; i++) {
+    for (size_t i = 0; i < nqueries; i++) {
         q->nfilters++;
         query_filter_read(&q->filters[i], &queries[i]);
-        for (char **key = queries[i].keys; key != NULL && *key != NULL && rc == 0; key++)
-            rc = add_item(q, *key, &q->filters[i]);
-    }
-    if (rc != 0) {
-        query_free(q);
-        return PMIX_ERR_NOMEM;
+        for (char **key = queries[i].keys; key != NULL && *key != NULL; key++)
+            add_item(q, *key, &q->filters[i]);
     }
     q->request.answer = answer_info(cbfunc, cbdata);
     return upcall_post(&q->request.item, run);

@@ -124,10 +124,10 @@ query_load_fn query_number, query_names, query_members;                    /* qu
 query_load_fn query_command, query_status, query_table, query_local_table; /* query_tasks.c */
 query_load_fn query_pid, query_state, query_memory;                        /* query_tasks.c */
 
-/** Gives @p value an array of elements that PMIx's macros have made. @param array taken over, NULL:
- * out of memory */
+/** Gives @p value an array of elements that PMIx's macros have made. @param array taken over */
 pmix_status_t query_give_array(pmix_value_t *value, pmix_data_array_t *array);
-/** Gives @p value an array of what is in @p list, which is empty then. */
+/** Gives @p value an array of what is in @p list, which is empty then. @return PMIX_ERR_NOT_FOUND:
+ * there is nothing in it */
 pmix_status_t query_give_infos(pmix_value_t *value, struct infos *list);
-/** Gives @p value a text. @param text taken over, NULL: out of memory */
+/** Gives @p value a text. @param text taken over */
 pmix_status_t query_give_text(pmix_value_t *value, char *text);

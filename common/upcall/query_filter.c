@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void copy(struct query_filter *f, char **to, const pmix_info_t *info)
+static void copy(char **to, const pmix_info_t *info)
 {
     free(*to);
     *to = strdup(directive_text(info));
-    f->status = *to != NULL ? f->status : PMIX_ERR_NOMEM;
 }
 
 static void read_proc(struct query_filter *f, const pmix_info_t *info)
@@ -54,15 +53,15 @@ void query_filter_read(struct query_filter *f, const pmix_query_t *query)
         const pmix_info_t *info = &query->qualifiers[i];
         read_proc(f, info);
         if (PMIX_CHECK_KEY(info, PMIX_GROUP_ID))
-            copy(f, &f->group, info);
+            copy(&f->group, info);
         else if (PMIX_CHECK_KEY(info, PMIX_PSET_NAME))
-            copy(f, &f->set, info);
+            copy(&f->set, info);
         else if (PMIX_CHECK_KEY(info, PMIX_HOSTNAME))
-            copy(f, &f->host, info);
+            copy(&f->host, info);
         else if (PMIX_CHECK_KEY(info, PMIX_ALLOC_ID))
-            copy(f, &f->allocation, info);
+            copy(&f->allocation, info);
         else if (PMIX_CHECK_KEY(info, PMIX_CONNECT_ID))
-            copy(f, &f->connect, info);
+            copy(&f->connect, info);
         else if (PMIX_CHECK_KEY(info, PMIX_NODEID))
             directive_number(&info->value, &f->node);
         else if (PMIX_CHECK_KEY(info, PMIX_RANGE))

@@ -57,11 +57,6 @@ static pmix_status_t give_names(const struct registry *r, pmix_value_t *value)
     size_t n = count(r, REGISTRY_GROUP);
     pmix_data_array_t *array = calloc(1, sizeof *array);
     char **names = calloc(n + 1, sizeof *names);
-    if (array == NULL || names == NULL) {
-        free(array);
-        free(names);
-        return PMIX_ERR_NOMEM;
-    }
     for (uint32_t i = 0, k = 0; i < r->n; i++)
         if (counts(r, i, REGISTRY_GROUP))
             names[k++] = strdup(r->entries[i].id);
@@ -88,10 +83,9 @@ pmix_status_t query_members(const struct query_item *item, pmix_value_t *value)
             continue;
         struct proclist list = {0};
         PMIX_INFO_CONSTRUCT(&info);
-        bool good = registry_list(e, &list) == 0 && procs_load_list(&info, item->key->key, &list);
+        registry_list(e, &list);
+        procs_load_list(&info, item->key->key, &list);
         proclist_free(&list);
-        if (!good)
-            return PMIX_ERR_NOMEM;
         *value = info.value;
         return PMIX_SUCCESS;
     }

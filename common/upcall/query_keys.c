@@ -44,8 +44,6 @@ static pmix_status_t load_peers(const struct query_item *item, pmix_value_t *val
         return PMIX_ERR_NOT_FOUND;
     infos_procs(&list, "", ns->boot->nspace, ns->boot->nodes[node].ranks,
                 ns->boot->nodes[node].ntasks);
-    if (list.failed || list.n == 0)
-        return PMIX_ERR_NOMEM;
     *value = list.info[0].value;
     list.n = 0;
     infos_free(&list);
@@ -72,7 +70,7 @@ static pmix_status_t copy_nodes(const struct query_item *item, char **names)
     if (list[0] == '\0' || (wanted != NULL && strcmp(wanted, boot->session) != 0))
         return PMIX_ERR_NOT_FOUND;
     *names = strdup(list);
-    return *names != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+    return PMIX_SUCCESS;
 }
 
 /* @param names at first, then NULL @return the next name, or NULL */
@@ -112,19 +110,18 @@ static pmix_status_t load_allocation(const struct query_item *item, pmix_value_t
 /* The standard wants a text: "granted: 2 nodes, c07,c08". */
 static pmix_status_t load_allocation_status(const struct query_item *item, pmix_value_t *value)
 {
-    char *names, *save = NULL, *list = strdup("");
+    char *names, *save = NULL, *list;
     const char *name;
     uint32_t slots, n = 0;
     pmix_status_t rc = copy_nodes(item, &names);
-    if (rc != PMIX_SUCCESS) {
-        free(list);
+    if (rc != PMIX_SUCCESS)
         return rc;
-    }
+    list = strdup("");
     for (name = next_node(names, &save, &slots); name != NULL;
          name = next_node(NULL, &save, &slots), n++)
         list = text_append(list, ",", name);
     free(names);
-    char *text = list != NULL ? text_format("granted: %u nodes, %s", n, list) : NULL;
+    char *text = text_format("granted: %u nodes, %s", n, list);
     free(list);
     return query_give_text(value, text);
 }

@@ -61,22 +61,19 @@ pmix_status_t query_status(const struct query_item *item, pmix_value_t *value)
 
 /* ---- tables of processes ---- */
 
-static int fill(pmix_proc_info_t *row, const struct query *q, const struct nspace *ns,
-                uint32_t rank)
+static void fill(pmix_proc_info_t *row, const struct query *q, const struct nspace *ns,
+                 uint32_t rank)
 {
     const struct census_task *task = task_of(q, ns, rank);
     PMIX_LOAD_PROCID(&row->proc, ns->boot->nspace, rank);
     row->hostname = strdup(ns->boot->nodes[ns->node_of[rank]].name);
     row->state = PMIX_PROC_STATE_UNDEF;
-    if (row->hostname == NULL)
-        return -1;
     if (task == NULL)
-        return 0;
+        return;
     row->pid = (pid_t)task->pid;
     row->exit_code = task->code;
     row->state = task->state;
     row->executable_name = task->program[0] != '\0' ? strdup(task->program) : NULL;
-    return 0;
 }
 
 /* @param node index in the namespace; UINT32_MAX: all nodes */
@@ -85,22 +82,14 @@ static pmix_status_t give_table(const struct query *q, const struct nspace *ns, 
 {
     size_t n = 0, size = node == UINT32_MAX ? ns->boot->ntasks : ns->boot->nodes[node].ntasks;
     pmix_data_array_t *array = NULL;
-    int rc = 0;
     if (size == 0)
         return PMIX_ERR_NOT_FOUND;
     PMIX_DATA_ARRAY_CREATE(array, size, PMIX_PROC_INFO);
-    if (array == NULL || array->array == NULL) {
-        free(array);
-        return PMIX_ERR_NOMEM;
-    }
     pmix_proc_info_t *rows = array->array;
     for (uint32_t rank = 0; rank < ns->boot->ntasks && n < size; rank++)
         if (node == UINT32_MAX || ns->node_of[rank] == node)
-            rc |= fill(&rows[n++], q, ns, rank);
-    if (rc == 0)
-        return query_give_array(value, array);
-    PMIX_DATA_ARRAY_FREE(array);
-    return PMIX_ERR_NOMEM;
+            fill(&rows[n++], q, ns, rank);
+    return query_give_array(value, array);
 }
 
 pmix_status_t query_table(const struct query_item *item, pmix_value_t *value)
@@ -148,8 +137,7 @@ pmix_status_t query_state(const struct query_item *item, pmix_value_t *value)
 
 /* ---- what runs ---- */
 
-/* "PROGRAM a : PROGRAM b", as the launcher's user has written it. @return owned, NULL: out of
- * memory */
+/* "PROGRAM a : PROGRAM b", as the launcher's user has written it. @return owned */
 static char *command_of(const struct query *q, const struct nspace *ns)
 {
     char *line = strdup("");
@@ -166,7 +154,7 @@ static void put_namespace(struct infos *list, const struct query *q, const struc
     struct infos array = {0};
     char *line = command_of(q, ns);
     infos_str(&array, PMIX_NSPACE, ns->boot->nspace);
-    if (line == NULL || line[0] != '\0')
+    if (line[0] != '\0')
         infos_str(&array, PMIX_CMD_LINE, line);
     infos_array(list, PMIX_QUERY_NAMESPACE_INFO, &array);
     free(line);
@@ -179,7 +167,7 @@ pmix_status_t query_command(const struct query_item *item, pmix_value_t *value)
         if (query_is_active(ns) && (item->filter->nspace[0] == '\0' ||
                                     strcmp(ns->boot->nspace, item->filter->nspace) == 0))
             put_namespace(&list, item->query, ns);
-    return list.n > 0 || list.failed ? query_give_infos(value, &list) : PMIX_ERR_NOT_FOUND;
+    return query_give_infos(value, &list);
 }
 
 /* ---- memory of a node's processes ---- */
@@ -210,7 +198,7 @@ pmix_status_t query_memory(const struct query_item *item, pmix_value_t *value)
     if (strcmp(item->key->key, PMIX_QUERY_MEMORY_USAGE) == 0)
         return query_give_infos(value, &list);
     if (list.n == 0)
-        return list.failed ? PMIX_ERR_NOMEM : PMIX_ERR_NOT_FOUND;
+        return PMIX_ERR_NOT_FOUND;
     value->type = PMIX_FLOAT;
     value->data.fval = list.info[0].value.data.fval;
     infos_free(&list);

@@ -44,8 +44,6 @@ bool query_is_active(const struct nspace *ns)
 
 pmix_status_t query_give_array(pmix_value_t *value, pmix_data_array_t *array)
 {
-    if (array == NULL)
-        return PMIX_ERR_NOMEM;
     value->type = PMIX_DATA_ARRAY;
     value->data.darray = array;
     return PMIX_SUCCESS;
@@ -54,20 +52,17 @@ pmix_status_t query_give_array(pmix_value_t *value, pmix_data_array_t *array)
 pmix_status_t query_give_infos(pmix_value_t *value, struct infos *list)
 {
     struct infos one = {0};
+    if (list->n == 0)
+        return PMIX_ERR_NOT_FOUND;
     infos_array(&one, "", list);
-    pmix_status_t rc = one.failed || one.n == 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
-    if (rc == PMIX_SUCCESS) {
-        *value = one.info[0].value;
-        one.n = 0;
-    }
+    *value = one.info[0].value;
+    one.n = 0;
     infos_free(&one);
-    return rc;
+    return PMIX_SUCCESS;
 }
 
 pmix_status_t query_give_text(pmix_value_t *value, char *text)
 {
-    if (text == NULL)
-        return PMIX_ERR_NOMEM;
     value->type = PMIX_STRING;
     value->data.string = text;
     return PMIX_SUCCESS;

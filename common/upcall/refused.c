@@ -66,8 +66,6 @@ static void run(struct handoff_item *item)
 static pmix_status_t refuse(const struct refusal *how)
 {
     struct refusal *r = malloc(sizeof *r);
-    if (r == NULL)
-        return PMIX_ERR_NOMEM;
     *r = *how;
     return upcall_post(&r->item, run);
 }

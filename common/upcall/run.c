@@ -190,21 +190,19 @@ static void take_name(struct collective *c)
                      : c->kind == COLL_FENCE    ? named->name
                                                 : c->id;
     char *copy = strdup(id);
-    pmix_status_t fault = copy == NULL ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
-    if (copy != NULL && coll_traits(c->kind)->is_group)
+    pmix_status_t fault = PMIX_SUCCESS;
+    if (coll_traits(c->kind)->is_group)
         fault = refused_aloud(PMIX_ERR_NOT_SUPPORTED,
                               "group \"%s\": %s is the name of a connection, which libpmix would "
                               "give as a member; name its processes",
                               c->id, named->name);
-    else if (copy != NULL && !is_open)
+    else if (!is_open)
         fault = refused(PMIX_ERR_NOT_FOUND, "%s: the connection %s has been closed",
                         coll_traits(c->kind)->name, named->name);
     if (c->call.status == PMIX_SUCCESS)
         c->call.status = fault;
-    if (copy != NULL) {
-        free(c->id);
-        c->id = copy;
-    }
+    free(c->id);
+    c->id = copy;
 }
 
 /* A leader or an added member is one process. */

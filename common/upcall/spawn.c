@@ -12,6 +12,7 @@
 #include "common/upcall/push.h"
 #include "common/upcall/refused.h"
 #include "common/util/log.h"
+#include "common/util/text.h"
 
 #include <inttypes.h>
 #include <pmix.h>
@@ -49,9 +50,9 @@ static void put_changes(struct spawn *s, const struct plan *of_all, const struct
     plan_add_number(&s->plan, 0);
     const struct plan *lists[] = {of_all, &wants->changes};
     for (; env != NULL && *env != NULL; env++) {
-        char *whole;
-        if (strchr(*env, '=') == NULL || asprintf(&whole, "%c%s", PLAN_SET, *env) < 0)
+        if (strchr(*env, '=') == NULL)
             continue;
+        char *whole = text_format("%c%s", PLAN_SET, *env);
         plan_add(&s->plan, whole);
         free(whole);
         n++;
@@ -86,14 +87,10 @@ static void put_app(struct spawn *s, const struct spawn_wants *all, struct spawn
 /* Appends a set of @p n processes from @p first on. */
 static void put_pset(struct spawn *s, const char *name, uint32_t first, uint32_t n)
 {
-    char *more;
     if (name == NULL || n == 0)
         return;
-    if (asprintf(&more, "%s%s%s=%u-%u", s->psets != NULL ? s->psets : "",
-                 s->psets != NULL ? ":" : "", name, first, first + n - 1) < 0) {
-        s->plan.failed = true;
-        return;
-    }
+    char *more = text_format("%s%s%s=%u-%u", s->psets != NULL ? s->psets : "",
+                             s->psets != NULL ? ":" : "", name, first, first + n - 1);
     free(s->psets);
     s->psets = more;
 }
@@ -184,17 +181,6 @@ static void put_home(struct spawn *s, bool out, bool err)
     plan_set(&s->plan, PLAN_AT_HOME, home);
 }
 
-/* The plan did not take everything. */
-static void refuse_plan(struct spawn *s)
-{
-    if (s->plan.bytes > PLAN_BYTES_MAX / 2 || s->plan.n >= PLAN_STRINGS_MAX)
-        spawn_refuse(s, PMIX_ERR_OUT_OF_RESOURCE,
-                     "its arguments and variables are more than %d KiB, or %d",
-                     PLAN_BYTES_MAX >> 10, PLAN_STRINGS_MAX);
-    else
-        spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
-}
-
 /* A debugger's daemons find out for whom they are. */
 static void put_target(struct spawn *s, size_t napps)
 {
@@ -236,11 +222,11 @@ static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
     if (s->daemons)
         put_target(s, napps);
     put_pset(s, all.pset, 0, s->what.ntasks);
-    s->plan.failed |= counts.failed;
     s->apps = (char *)wire_out_take(&counts, &(size_t){0});
-    wire_out_free(&counts);
-    if ((s->plan.failed || hosts.failed) && s->status == PMIX_SUCCESS)
-        refuse_plan(s);
+    if (s->plan.failed)
+        spawn_refuse(s, PMIX_ERR_OUT_OF_RESOURCE,
+                     "its arguments and variables are more than %d KiB, or %d",
+                     PLAN_BYTES_MAX >> 10, PLAN_STRINGS_MAX);
     if (placed && s->status == PMIX_SUCCESS) {
         wire_put_u8(&hosts, 0);
         s->hosts = (char *)wire_out_take(&hosts, &(size_t){0});
@@ -292,10 +278,6 @@ static void tell_end(const struct spawn *s, uint32_t status)
     infos_put(&list, PMIX_EXIT_CODE, &code, PMIX_INT);
     infos_put(&list, PMIX_EVENT_NON_DEFAULT, &none, PMIX_BOOL);
     infos_put(&list, PMIX_EVENT_CUSTOM_RANGE, &s->parent, PMIX_PROC);
-    if (list.failed) {
-        infos_free(&list);
-        return;
-    }
     notification_give(PMIX_EVENT_JOB_END, &source, PMIX_RANGE_CUSTOM, list.info, list.n);
 }
 
@@ -329,11 +311,8 @@ static void runs(struct spawn *s, const struct rm_spawn_news *news)
     /* A task of this node is in the set, so this server tells the others. */
     const struct boot *boot = &s->server->boot;
     const struct boot_node *here = boot_here(boot);
-    if (procset_add(&s->set, s->child, 0, s->what.ntasks - 1) != 0 ||
-        procset_add(&s->set, boot->nspace, here->ranks[0], here->ranks[0]) != 0) {
-        spawn_answer(s, PMIX_SUCCESS);
-        return;
-    }
+    procset_add(&s->set, s->child, 0, s->what.ntasks - 1);
+    procset_add(&s->set, boot->nspace, here->ranks[0], here->ranks[0]);
     procset_canonical(&s->set);
     introduce(s);
     if (s->stop.where != STOP_NOWHERE && answer_wanted())
@@ -406,12 +385,10 @@ void upcall_free_spawns(struct server *server)
 static void start(struct spawn *s)
 {
     struct server *server = s->server;
-    if (s->status == PMIX_SUCCESS && s->number != 0 &&
-        forwards_add(server, s->number, &s->parent, s->streams, s->what.ntasks) != 0)
-        spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
-    if (s->status == PMIX_SUCCESS && s->pushed &&
-        (s->inlet = inlet_new(server, &s->parent, s->target)) == NULL)
-        spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
+    if (s->status == PMIX_SUCCESS && s->number != 0)
+        forwards_add(server, s->number, &s->parent, s->streams, s->what.ntasks);
+    if (s->status == PMIX_SUCCESS && s->pushed)
+        s->inlet = inlet_new(server, &s->parent, s->target);
     if (s->status == PMIX_SUCCESS && server->rm != NULL && server->rm_ops->spawn != NULL) {
         if (s->what.timeout == 0)
             s->what.timeout = (uint32_t)server->conf.timeouts.spawn;
@@ -460,8 +437,6 @@ pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[]
         return refused(PMIX_ERR_BAD_PARAM, "PMIx_Spawn: it has %zu applications; give 1 to %d",
                        napps, APPS_MAX);
     struct spawn *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        return PMIX_ERR_NOMEM;
     s->server = s->shown.server = upcall_server();
     s->parent = *proc;
     s->callback = cbfunc;

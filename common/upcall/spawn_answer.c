@@ -48,11 +48,9 @@ static void reply(pmix_status_t status, void *arg)
  *   (PMIX_OPTIONAL) for what all processes have, and its processes would not agree on which of them
  *   share a node. So libpmix hears of the child behind the answer, and before it hears anything
  *   that follows from that. */
-static bool reply_there(const struct spawn *s)
+static void reply_there(const struct spawn *s)
 {
     struct reply *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return false;
     r->callback = s->callback;
     r->cbdata = s->cbdata;
     r->number = s->number;
@@ -60,7 +58,6 @@ static bool reply_there(const struct spawn *s)
     r->child_keys = steps_registration(s->server, s->child);
     PMIX_LOAD_NSPACE(r->child, s->child);
     upcall_call_there(reply, r);
-    return true;
 }
 
 /* Output comes here no more, which may be what the spawn's end has waited for: ended() frees no
@@ -82,11 +79,10 @@ void spawn_answer(struct spawn *s, pmix_status_t status)
     else if (s->inlet != NULL)
         inlet_drop(s->inlet);
     s->inlet = NULL;
-    if (answer_wanted() && !(status == PMIX_SUCCESS && reply_there(s))) {
+    if (answer_wanted() && status == PMIX_SUCCESS)
+        reply_there(s);
+    else if (answer_wanted())
         answer_here(s, status);
-        if (status == PMIX_SUCCESS)
-            steps_register(s->server, &s->set);
-    }
     s->answered = true;
 }
 

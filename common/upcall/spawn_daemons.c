@@ -81,8 +81,6 @@ void spawn_daemons(struct spawn *s)
     if (n == 0)
         spawn_refuse(s, PMIX_ERR_BAD_PARAM, "there is no rank %u in %.100s for its daemons",
                      s->debuggee.rank, s->debuggee.nspace);
-    else if (s->hosts == NULL || s->apps == NULL || s->plan.failed)
-        spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
     s->what.ntasks = n;
     s->what.hosts = s->hosts;
     s->what.apps = s->apps;

@@ -57,7 +57,6 @@ static void change(struct spawn_wants *wants, char kind, const char *separator, 
 {
     char *text = text_format("%c%s%s%s%s", kind, separator, name, value != NULL ? "=" : "",
                              value != NULL ? value : "");
-    wants->changes.failed |= text == NULL;
     plan_add(&wants->changes, text);
     free(text);
 }
@@ -90,8 +89,6 @@ static bool take_prefix(const struct directive *d)
         return false;
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
         char *path = text_format("%s/%s", prefix, below[i][1]);
-        if (path == NULL)
-            return false;
         change(d->wants, PLAN_PREPEND, ":", below[i][0], path);
         free(path);
     }
@@ -224,7 +221,7 @@ static bool take_output(const struct directive *d)
         return false;
     free(d->spawn->output);
     d->spawn->output = strdup(text);
-    return d->spawn->output != NULL;
+    return true;
 }
 
 /* ---- the rest ---- */
@@ -339,9 +336,8 @@ static void hint(struct spawn *s, const char *key)
     for (unsigned i = 0; i < s->nhints; i++)
         if (strncmp(s->hints[i], key, PMIX_MAX_KEYLEN) == 0)
             return;
-    if (s->nhints < SPAWN_HINTS_MAX &&
-        (s->hints[s->nhints] = strndup(key, PMIX_MAX_KEYLEN)) != NULL)
-        s->nhints++;
+    if (s->nhints < SPAWN_HINTS_MAX)
+        s->hints[s->nhints++] = strndup(key, PMIX_MAX_KEYLEN);
 }
 
 void spawn_refuse(struct spawn *s, pmix_status_t status, const char *fmt, ...)

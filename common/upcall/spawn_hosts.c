@@ -21,25 +21,16 @@ struct names {
     char (*list)[NAME_MAX_LEN];
     uint32_t *slots; /* 0: not said */
     uint32_t n;
-    bool failed;    /* out of memory, or: */
     bool long_name; /* one of them does not fit */
 };
 
 static void add_name(struct names *names, const char *text, size_t len, uint32_t slots)
 {
-    if (len == 0 || names->failed)
-        return;
     names->long_name |= len >= NAME_MAX_LEN;
-    void *list = realloc(names->list, (names->n + 1) * sizeof *names->list);
-    if (list != NULL)
-        names->list = list;
-    uint32_t *more = realloc(names->slots, (names->n + 1) * sizeof *more);
-    if (more != NULL)
-        names->slots = more;
-    if (list == NULL || more == NULL || len >= NAME_MAX_LEN) {
-        names->failed = true;
+    if (len == 0 || names->long_name)
         return;
-    }
+    names->list = realloc(names->list, (names->n + 1) * sizeof *names->list);
+    names->slots = realloc(names->slots, (names->n + 1) * sizeof *names->slots);
     memcpy(names->list[names->n], text, len);
     names->list[names->n][len] = '\0';
     names->slots[names->n++] = slots;
@@ -121,8 +112,6 @@ bool spawn_hosts(struct spawn *s, const struct spawn_wants *wants, uint32_t ntas
         add_list(&names, boot->nodes[i].name);
     if (names.long_name)
         spawn_refuse(s, PMIX_ERR_BAD_PARAM, "a host has a name of over %d bytes", NAME_MAX_LEN - 1);
-    else if (names.failed)
-        spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
     else if (s->status == PMIX_SUCCESS)
         place(&names, s, ntasks, out);
     free(names.list);

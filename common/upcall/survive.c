@@ -67,8 +67,8 @@ bool survive_again(struct collective *c, const struct engine_result *result)
     if (c->role == COLLECTIVE_MEMBER) { /* it knows its leaders only by the id */
         if (result->gone == NULL && result->status != PMIX_ERR_LOST_CONNECTION)
             return false;
-        if (result->gone != NULL && procset_unite(&c->gone, result->gone) != 0)
-            return false;
+        if (result->gone != NULL)
+            procset_unite(&c->gone, result->gone);
         if (over)
             c->call.status = PMIX_ERR_TIMEOUT;
         engine_join(c->server->engine, &c->call);
@@ -143,7 +143,7 @@ static void tell_of_failure(const struct collective *c, const struct procset *le
 void survive_failed(const struct collective *c, const struct procset *gone)
 {
     struct procset left = {0};
-    if (procset_except(&left, &c->members, gone) == 0 && left.nparts > 0)
-        tell_all(c, &left, gone, tell_of_failure);
+    procset_except(&left, &c->members, gone);
+    tell_all(c, &left, gone, tell_of_failure);
     procset_free(&left);
 }

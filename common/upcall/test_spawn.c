@@ -152,12 +152,11 @@ uint64_t forwards_number(struct server *to)
     return 1;
 }
 
-int forwards_add(struct server *to, uint64_t number, const pmix_proc_t *parent, const char *streams,
-                 uint32_t ntasks)
+void forwards_add(struct server *to, uint64_t number, const pmix_proc_t *parent,
+                  const char *streams, uint32_t ntasks)
 {
     (void)to, (void)number, (void)parent, (void)streams, (void)ntasks;
     forwarded = true;
-    return 0;
 }
 
 void forwards_name(struct server *to, uint64_t number, const char *name)

@@ -55,8 +55,6 @@ pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
 {
     const char *name = NULL;
     struct tool *tool = calloc(1, sizeof *tool);
-    if (tool == NULL)
-        return PMIX_ERR_NOMEM;
     tool->proc.rank = PMIX_RANK_UNDEF;
     for (size_t i = 0; i < ninfo; i++)
         if (PMIX_CHECK_KEY(&info[i], PMIX_NSPACE) && info[i].value.type == PMIX_STRING)
@@ -75,10 +73,5 @@ pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
 void upcall_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t cbfunc,
                            void *cbdata)
 {
-    pmix_proc_t nobody;
-    pmix_status_t rc = upcall_tool_connected2(info, ninfo, cbfunc, cbdata);
-    if (rc == PMIX_SUCCESS)
-        return;
-    PMIX_LOAD_PROCID(&nobody, "", PMIX_RANK_UNDEF);
-    cbfunc(rc, &nobody, cbdata);
+    upcall_tool_connected2(info, ninfo, cbfunc, cbdata);
 }

@@ -66,13 +66,10 @@ static void describe(struct infos *list, const pmix_proc_t *proc)
 pmix_status_t upcall_give(const pmix_proc_t *proc, pmix_modex_cbfunc_t cbfunc, void *cbdata)
 {
     struct given *given = calloc(1, sizeof *given);
-    if (given == NULL)
-        return PMIX_ERR_NOMEM;
     *given = (struct given){.answer = cbfunc, .arg = cbdata};
     describe(&given->list, proc);
-    pmix_status_t rc = PMIX_ERR_NOMEM;
-    if (!given->list.failed)
-        rc = PMIx_server_register_resources(given->list.info, given->list.n, on_stored, given);
+    pmix_status_t rc =
+        PMIx_server_register_resources(given->list.info, given->list.n, on_stored, given);
     if (rc == PMIX_SUCCESS)
         return rc;
     infos_free(&given->list);

@@ -82,7 +82,7 @@ static int send_environment(struct server *server, struct err *err)
         free(own);
     }
     wire_put_u32(&out, BOOT_READY);
-    if (rc == 0 && (out.failed || !send_all(BOOT_FD_CONTROL, out.data, out.len)))
+    if (rc == 0 && !send_all(BOOT_FD_CONTROL, out.data, out.len))
         rc = err_set(err, "the launcher does not take the environment");
     wire_out_free(&out);
     return rc;
@@ -93,7 +93,7 @@ static void send_failure(const struct err *err)
     struct wire_out out = {0};
     wire_put_u32(&out, err->alike ? BOOT_FAILED_ALIKE : BOOT_FAILED);
     wire_put_str(&out, err->text);
-    if (out.failed || !send_all(BOOT_FD_CONTROL, out.data, out.len))
+    if (!send_all(BOOT_FD_CONTROL, out.data, out.len))
         log_error("%s", err->text);
     wire_out_free(&out);
 }

@@ -61,14 +61,10 @@ static void send_frame(void *arg, uint32_t node, enum frame_type type, struct wi
     struct server *server = arg;
     struct wire_out head = {0};
     size_t len;
-    bool whole = !body->failed;
     void *data = wire_out_take(body, &len);
-    struct shared_bytes *bytes = whole ? shared_bytes_take(data, len) : NULL;
+    struct shared_bytes *bytes = shared_bytes_take(data, len);
     wire_put_u8(&head, type);
-    if (bytes != NULL)
-        steps_send(server, node, &head, bytes);
-    else
-        log_error("a frame to %s is lost: out of memory", nspace_name(server->nspace, node));
+    steps_send(server, node, &head, bytes);
     shared_bytes_drop(bytes);
     wire_out_free(&head);
 }
@@ -162,7 +158,7 @@ static void over(void *arg, enum view_over how, const char *why)
     kill_own_tasks(server);
 }
 
-int agreed_open(struct server *server)
+void agreed_open(struct server *server)
 {
     const struct boot *boot = &server->boot;
     const struct view_env env = {.arg = server,
@@ -177,12 +173,9 @@ int agreed_open(struct server *server)
                                  .changed = changed,
                                  .over = over};
     struct agreed *a = server->agreed = calloc(1, sizeof *a);
-    if (a == NULL)
-        return -1;
     server->view = view_new(&env);
     a->nodes = calloc(boot->nnodes, sizeof *a->nodes);
     a->let_go_by = boot->node;
-    return server->view != NULL && a->nodes != NULL ? 0 : -1;
 }
 
 void agreed_close(struct server *server)
@@ -193,7 +186,7 @@ void agreed_close(struct server *server)
     server->view = NULL;
     if (a == NULL)
         return;
-    for (uint32_t node = 0; a->nodes != NULL && node < server->boot.nnodes; node++)
+    for (uint32_t node = 0; node < server->boot.nnodes; node++)
         free(a->nodes[node]);
     free(a->nodes);
     free(a);
@@ -218,7 +211,7 @@ void agreed_lost(void *arg, uint32_t node, const char *why)
         return;
     }
     struct of_node *of = node_of(server, node);
-    if (of != NULL && !of->early)
+    if (!of->early)
         snprintf(of->why, sizeof of->why, "%s", why);
     enum rm_peer_state state = server->rm_ops->peer(server->rm, node).state;
     view_accuse(server->view, node, state == RM_PEER_LEFT);
@@ -290,7 +283,7 @@ static void report_early(struct server *server)
         wire_put_u32(&report, task->code);
         if (head != server->boot.node)
             steps_send(server, head, &report, NULL);
-        else if (!report.failed)
+        else
             agreed_early_report(server, head, report.data + 1, report.len - 1);
         wire_out_free(&report);
         return;

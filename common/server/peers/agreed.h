@@ -13,8 +13,7 @@
 
 #include "common/server/server.h"
 
-/** @return 0, or -1: out of memory */
-int agreed_open(struct server *server);
+void agreed_open(struct server *server);
 
 /** Takes the body of a FRAME_VIEW or FRAME_OUTSIDE of server @p from. */
 void agreed_receive(struct server *server, uint32_t from, const void *body, size_t len);

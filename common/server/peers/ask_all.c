@@ -45,11 +45,11 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
 
 static void ask_one(struct gathering *g, uint32_t node)
 {
-    struct missed *missed = view_has(g->server->view, node) ? calloc(1, sizeof *missed) : NULL;
-    if (missed == NULL) {
+    if (!view_has(g->server->view, node)) {
         g->answer(g->arg, node, PMIX_ERR_LOST_CONNECTION, NULL, 0);
         return;
     }
+    struct missed *missed = calloc(1, sizeof *missed);
     *missed = (struct missed){g, node};
     g->open++;
     asks_send(g->server->asks, node, (enum ask_topic)g->text.data[0], g->text.data + 1,
@@ -87,13 +87,6 @@ void ask_all(struct server *server, enum ask_topic topic, const void *body, size
     struct wire_out text = {0};
     wire_put_u8(&text, (uint8_t)topic);
     wire_put_raw(&text, body, len);
-    if (g == NULL || text.failed) {
-        wire_out_free(&text);
-        free(g);
-        for (uint32_t node = 0; node < server->boot.nnodes; node++)
-            answer(arg, node, PMIX_ERR_NOMEM, NULL, 0);
-        return;
-    }
     *g = (struct gathering){server, text, timeout, answer, arg, 1};
     view_gather(server->view, text.data, text.len, timeout * MS_PER_S, on_answers, g);
 }

@@ -50,16 +50,13 @@ void ask_far(struct server *server, const struct nspace *ns, enum ask_topic topi
              size_t len, uint32_t timeout, ask_all_answer_fn *answer, void *arg)
 {
     uint32_t first = steps_server_there(server, ns, false), n = ns->nnodes;
-    struct far *far = calloc(1, sizeof *far);
-    bool *said = calloc(n, sizeof *said);
-    if (far == NULL || said == NULL || first == TREE_NONE) {
-        free(far);
-        free(said);
+    if (first == TREE_NONE) {
         for (uint32_t node = 0; node < n; node++)
             answer(arg, node, PMIX_ERR_LOST_CONNECTION, NULL, 0);
         return;
     }
-    *far = (struct far){n, said, answer, arg};
+    struct far *far = calloc(1, sizeof *far);
+    *far = (struct far){n, calloc(n, sizeof *far->said), answer, arg};
     struct wire_out out = {0};
     wire_put_u8(&out, (uint8_t)topic);
     wire_put_u32(&out, timeout > 2 ? timeout / 2 : 1); /* a server that hangs takes twice that */
@@ -85,8 +82,7 @@ static void on_one(void *arg, uint32_t node, int32_t status, const void *data, s
     wire_put_block(&s->out, data, status == 0 ? len : 0);
     if (--s->open > 0)
         return;
-    asks_reply(s->server->asks, s->from, s->id, s->out.failed ? PMIX_ERR_NOMEM : 0, s->out.data,
-               s->out.len);
+    asks_reply(s->server->asks, s->from, s->id, 0, s->out.data, s->out.len);
     wire_out_free(&s->out);
     free(s);
 }
@@ -98,13 +94,11 @@ void ask_far_serve(void *arg, uint32_t from, uint64_t id, const void *body, size
     wire_in_init(&in, body, len);
     uint8_t topic = wire_get_u8(&in);
     uint32_t timeout = wire_get_u32(&in);
-    struct served_far *s = calloc(1, sizeof *s);
-    if (s == NULL || in.bad || topic != ASK_QUERY) {
-        asks_reply(server->asks, from, id, s == NULL ? PMIX_ERR_NOMEM : PMIX_ERR_NOT_SUPPORTED,
-                   NULL, 0);
-        free(s);
+    if (in.bad || topic != ASK_QUERY) {
+        asks_reply(server->asks, from, id, PMIX_ERR_NOT_SUPPORTED, NULL, 0);
         return;
     }
+    struct served_far *s = calloc(1, sizeof *s);
     *s = (struct served_far){.server = server, .from = from, .open = server->boot.nnodes, .id = id};
     ask_all(server, (enum ask_topic)topic, in.p, (size_t)(in.end - in.p), timeout, on_one, s);
 }

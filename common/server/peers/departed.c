@@ -116,11 +116,7 @@ static void leave(struct server *server, uint32_t node, enum how how, const char
 {
     struct departure *d = calloc(1, sizeof *d);
     if (how == LEFT || how == ABSENT)
-        ranges_put(&server->in_order, node); /* with no memory it is shown as lost */
-    if (d == NULL) {
-        gone(server, node, how, why);
-        return;
-    }
+        ranges_put(&server->in_order, node);
     d->node = node;
     d->how = how;
     snprintf(d->why, sizeof d->why, "%s", why);

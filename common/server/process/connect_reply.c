@@ -42,12 +42,8 @@ void connect_reply_free(struct connect_reply *reply)
 
 void connect_reply_add(struct connect_reply *reply, const char *nspace)
 {
-    char **names = realloc(reply->names, (reply->n + 1) * sizeof *names);
-    if (names == NULL)
-        return;
-    reply->names = names;
-    names[reply->n] = strdup(nspace);
-    reply->n += names[reply->n] != NULL;
+    reply->names = realloc(reply->names, (reply->n + 1) * sizeof *reply->names);
+    reply->names[reply->n++] = strdup(nspace);
 }
 
 void connect_reply_begin(struct connect_reply *reply)

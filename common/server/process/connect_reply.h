@@ -23,7 +23,7 @@
 /** Namespaces that the answer is to have. */
 struct connect_reply;
 
-/** @return an empty list, or NULL: out of memory */
+/** @return an empty list */
 struct connect_reply *connect_reply_new(void);
 
 /** Adds a namespace that has no process on this server and that libpmix knows. */

@@ -69,15 +69,14 @@ static struct conns {
 /* The connection whose events libpmix assigns next: first that for what comes. */
 static _Thread_local struct conn *coming, *going;
 
-int conns_open(uint32_t ntasks, unsigned hold, bool one_by_one,
-               void (*on_end)(uint32_t slot, enum conns_end end))
+void conns_open(uint32_t ntasks, unsigned hold, bool one_by_one,
+                void (*on_end)(uint32_t slot, enum conns_end end))
 {
-    conns.ranks = ntasks > 0 ? calloc(ntasks, sizeof *conns.ranks) : NULL;
-    conns.ntasks = conns.ranks != NULL ? ntasks : 0;
+    conns.ranks = calloc(ntasks, sizeof *conns.ranks);
+    conns.ntasks = ntasks;
     conns.hold = hold;
     conns.one_by_one = one_by_one;
     conns.on_end = on_end;
-    return conns.ntasks == ntasks ? 0 : -1;
 }
 
 void conns_close(void)
@@ -162,10 +161,6 @@ bool conns_connected(uint32_t slot)
     struct conn *old = find_own(slot), *c = calloc(1, sizeof *c);
     if (old != NULL && (conns.ranks[slot].own == OWN_FINALIZED || has_ended(old->fd)))
         ended(old); /* libpmix has yet to see it */
-    if (c == NULL) {
-        log_error("out of memory: a process that connects is taken for the task itself");
-        return true;
-    }
     pthread_mutex_lock(&conns.lock);
     struct rank *rank = &conns.ranks[slot];
     *c = (struct conn){.next = conns.list, .fd = -1, .slot = slot, .place = PLACE_OWN};

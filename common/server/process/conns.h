@@ -45,9 +45,9 @@ enum conns_end {
 /** @param ntasks of this node @param hold of how many ends beside libpmix is not told
  * @param one_by_one libpmix sees no second end before it has done all that the first one begins
  * @param on_end @thread PMIx's
- * @return 0, or -1 without memory @thread before libpmix listens */
-int conns_open(uint32_t ntasks, unsigned hold, bool one_by_one,
-               void (*on_end)(uint32_t slot, enum conns_end end));
+ * @thread before libpmix listens */
+void conns_open(uint32_t ntasks, unsigned hold, bool one_by_one,
+                void (*on_end)(uint32_t slot, enum conns_end end));
 /** @thread after libpmix ended */
 void conns_close(void);
 

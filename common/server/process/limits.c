@@ -140,8 +140,7 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
 
 /* Made beforehand, as there will be no memory for it. */
-static char words[512];
-static size_t words_len; /* 0: there is no bound yet */
+static char words[512] = "muster-server: memory is used up\n";
 
 /* The bound of all servers of this user together, and when it is looked at. */
 static char self[128];                       /* the step and the node, for the message */
@@ -197,8 +196,8 @@ static void count(size_t size)
 
 static void *checked(void *p, size_t size)
 {
-    if (p == NULL && size != 0 && words_len != 0)
-        end(words, words_len);
+    if (p == NULL && size != 0)
+        end(words, strlen(words));
     return p;
 }
 
@@ -226,7 +225,7 @@ static bool no_stack_fits(const pthread_attr_t *attr)
     size_t stack = 0;
     struct rlimit limit;
     pthread_attr_t usual;
-    if (words_len == 0 || getrlimit(RLIMIT_DATA, &limit) != 0)
+    if (together == 0 || getrlimit(RLIMIT_DATA, &limit) != 0)
         return false;
     if (attr != NULL) {
         pthread_attr_getstacksize(attr, &stack);
@@ -244,7 +243,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(v
     create_fn *create = (create_fn *)(uintptr_t)dlsym(RTLD_NEXT, "pthread_create");
     int rc = create != NULL ? create(thread, attr, run, arg) : EAGAIN;
     if (rc == EAGAIN && no_stack_fits(attr))
-        end(words, words_len);
+        end(words, strlen(words));
     return rc;
 }
 
@@ -264,13 +263,12 @@ int limits_memory(int mib, uint64_t besides, const char *who, struct err *err)
     if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max > now + more * MIB)
         limit.rlim_max = now + more * MIB;
     limit.rlim_cur = limit.rlim_max;
-    int n = snprintf(words, sizeof words,
-                     "<%d>%s: memory is used up: more was put into PMIx than fits into the "
-                     "%llu MiB of a server (memory_max in muster.json)\n",
-                     LOG_LEVEL_CAUSE, who, (unsigned long long)more);
     if (setrlimit(RLIMIT_DATA, &limit) != 0)
         return err_set(err, "the server's memory cannot be bounded: %s", strerror(errno));
-    words_len = n < (int)sizeof words ? (size_t)n : sizeof words - 1;
+    snprintf(words, sizeof words,
+             "<%d>%s: memory is used up: more was put into PMIx than fits into the "
+             "%llu MiB of a server (memory_max in muster.json)\n",
+             LOG_LEVEL_CAUSE, who, (unsigned long long)more);
     snprintf(self, sizeof self, "%s", who);
     base = looked_at = now;
     together = more * MIB;

@@ -6,6 +6,9 @@
  * that cannot connect are waited for. So the server says what is used up and by whose word, and
  * ends; the launcher's plugin shows that to the user and ends the step, as for any server that
  * dies.
+ *
+ * So in a server malloc(), calloc(), realloc() and what calls them, such as strdup(), never return
+ * NULL, and no code of the server alone looks whether they do.
  */
 #pragma once
 

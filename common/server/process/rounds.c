@@ -40,11 +40,10 @@ static struct rounds {
     size_t nconns, cap;
 } rounds = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-int rounds_open(uint32_t ntasks)
+void rounds_open(uint32_t ntasks)
 {
-    rounds.tasks = ntasks > 0 ? calloc(ntasks, sizeof *rounds.tasks) : NULL;
-    rounds.ntasks = rounds.tasks != NULL ? ntasks : 0;
-    return rounds.ntasks == ntasks ? 0 : -1;
+    rounds.tasks = calloc(ntasks, sizeof *rounds.tasks);
+    rounds.ntasks = ntasks;
 }
 
 void rounds_close(void)
@@ -149,13 +148,10 @@ void rounds_accepted(int fd)
     pthread_mutex_lock(&rounds.lock);
     if (rounds.nconns == rounds.cap) {
         drop_closed();
-        size_t cap = 2 * rounds.nconns + 16;
-        struct conn *conns = realloc(rounds.conns, cap * sizeof *conns);
-        rounds.conns = conns != NULL ? conns : rounds.conns;
-        rounds.cap = conns != NULL ? cap : rounds.cap;
+        rounds.cap = 2 * rounds.nconns + 16;
+        rounds.conns = realloc(rounds.conns, rounds.cap * sizeof *rounds.conns);
     }
-    if (rounds.nconns < rounds.cap) /* else no later look finds it */
-        rounds.conns[rounds.nconns++] = (struct conn){.fd = fd, .inode = st.st_ino};
+    rounds.conns[rounds.nconns++] = (struct conn){.fd = fd, .inode = st.st_ino};
     pthread_mutex_unlock(&rounds.lock);
 }
 

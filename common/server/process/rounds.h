@@ -29,9 +29,8 @@ enum {
     ROUNDS_UNREAD_MAX = 65536, /**< bytes that a process may leave in its connection's queue here */
 };
 
-/** @param ntasks tasks of this node; 0: libpmix needs no help
- * @return 0, or -1 without memory @thread before libpmix listens */
-int rounds_open(uint32_t ntasks);
+/** @param ntasks tasks of this node; 0: libpmix needs no help @thread before libpmix listens */
+void rounds_open(uint32_t ntasks);
 /** @thread after libpmix ended */
 void rounds_close(void);
 

@@ -328,9 +328,7 @@ static bool take_hello(struct connection *c, const unsigned char *bytes, const i
     if (streams_add(execs->server->streams, rank, (const char *)bytes + HELLO_BYTES,
                     number(bytes + 8) != 0, fds, nfds))
         return true;
-    log_error("rank %u is not started: its output or input cannot be taken: out of memory or "
-              "descriptors",
-              rank);
+    log_error("rank %u is not started: its output or input cannot be taken", rank);
     return false;
 }
 
@@ -357,10 +355,6 @@ static void on_hello(evutil_socket_t fd, short what, void *arg)
     event_free(c->hello);
     c->hello = NULL;
     c->bev = bufferevent_socket_new(c->execs->server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (c->bev == NULL) {
-        drop(c);
-        return;
-    }
     c->execs->tasks[c->slot] = EXEC_UNDER_WAY;
     bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, FAILURE_BYTES + PLAN_NAME_MAX);
@@ -374,14 +368,12 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 {
     struct execs *execs = arg;
     (void)listener, (void)addr, (void)addrlen;
-    struct connection *c = local_peer(fd) == geteuid() ? calloc(1, sizeof *c) : NULL;
-    if (c != NULL)
-        c->hello = event_new(execs->server->base, fd, EV_READ | EV_PERSIST, on_hello, c);
-    if (c == NULL || c->hello == NULL) {
-        free(c);
+    if (local_peer(fd) != geteuid()) {
         evutil_closesocket(fd);
         return;
     }
+    struct connection *c = calloc(1, sizeof *c);
+    c->hello = event_new(execs->server->base, fd, EV_READ | EV_PERSIST, on_hello, c);
     c->execs = execs;
     c->fd = fd;
     c->slot = boot_here(&execs->server->boot)->ntasks;
@@ -411,13 +403,11 @@ int execs_open(struct server *server, struct err *err)
     if (!boot_parent(&server->boot, nspace, &rank))
         return 0;
     struct execs *execs = calloc(1, sizeof *execs);
-    if (execs == NULL)
-        return err_set(err, "out of memory");
     server->execs = execs;
     execs->server = server;
     execs->tasks = calloc(boot_here(&server->boot)->ntasks + 1, sizeof *execs->tasks);
     server->streams = streams_new(server);
-    if (execs->tasks == NULL || server->streams == NULL || open_socket(execs) != 0)
+    if (server->streams == NULL || open_socket(execs) != 0)
         return err_set(err, "no socket for the processes of a spawned step in %s: %s",
                        server->boot.tmpdir, strerror(errno));
     log_info("spawned by %s rank %u", nspace, rank);

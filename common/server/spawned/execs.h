@@ -21,7 +21,7 @@
 /** Begins to listen, where the step is a spawned one. @return 0, or -1 with the reason in @p err */
 int execs_open(struct server *server, struct err *err);
 
-/** @return "K=V", malloc()ed, for the environment of tasks; NULL: not spawned, or no memory */
+/** @return "K=V", malloc()ed, for the environment of tasks; NULL: not spawned */
 char *execs_env(const struct server *server);
 
 /** The task in @p slot has ended. */

@@ -88,28 +88,20 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 struct inputs *inputs_new(const struct inputs_env *env)
 {
     struct inputs *all = calloc(1, sizeof *all);
-    if (all != NULL)
-        all->env = *env;
+    all->env = *env;
     return all;
 }
 
-bool inputs_add(struct inputs *inputs, uint32_t rank, int fd)
+void inputs_add(struct inputs *inputs, uint32_t rank, int fd)
 {
     struct input *i = calloc(1, sizeof *i);
     evutil_make_socket_nonblocking(fd);
-    if (i != NULL)
-        i->writable = event_new(inputs->env.base, fd, EV_WRITE, on_writable, i);
-    if (i == NULL || i->writable == NULL) {
-        close(fd);
-        free(i);
-        return false;
-    }
+    i->writable = event_new(inputs->env.base, fd, EV_WRITE, on_writable, i);
     i->next = inputs->list;
     i->inputs = inputs;
     i->rank = rank;
     i->fd = fd;
     inputs->list = i;
-    return true;
 }
 
 /* @return how many processes take what comes */

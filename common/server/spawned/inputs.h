@@ -36,12 +36,10 @@ struct inputs_env {
 
 struct inputs;
 
-/** @return NULL: out of memory */
 struct inputs *inputs_new(const struct inputs_env *env);
 
-/** A process takes input. @param fd the pipe's writing end, taken over either way
- * @return false: out of memory */
-bool inputs_add(struct inputs *inputs, uint32_t rank, int fd);
+/** A process takes input. @param fd the pipe's writing end, taken over */
+void inputs_add(struct inputs *inputs, uint32_t rank, int fd);
 
 /** Serves ASK_INPUT (ask.h). @param body borrowed: u32 rank or INPUTS_ALL, block bytes */
 void inputs_serve(struct inputs *inputs, uint32_t from, uint64_t id, const void *body, size_t len);

@@ -89,12 +89,6 @@ static void drop(struct stream *s)
     free(s);
 }
 
-static void lose(struct stream *s)
-{
-    log_error("out of memory: output of rank %u is lost", s->rank);
-    drop(s);
-}
-
 static void await_more(struct stream *s)
 {
     s->state = STREAM_READS;
@@ -229,10 +223,7 @@ static void ask_home(struct stream *s, uint32_t node)
     wire_put_u8(&body, (uint8_t)s->which);
     wire_put_block(&body, s->piece, s->len);
     s->state = STREAM_ASKED;
-    if (body.failed)
-        on_answer(s, -1, NULL, 0);
-    else
-        o->env.ask(o->env.arg, node, body.data, body.len, on_answer, s);
+    o->env.ask(o->env.arg, node, body.data, body.len, on_answer, s);
     wire_out_free(&body);
 }
 
@@ -307,10 +298,6 @@ static void take(struct stream *s, size_t len)
     s->len = len;
     s->at = 0;
     s->piece = malloc(len + 1);
-    if (s->piece == NULL) {
-        lose(s);
-        return;
-    }
     memcpy(s->piece, s->held, len);
     s->nheld -= len;
     memmove(s->held, s->held + len, s->nheld);
@@ -330,10 +317,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     struct stream *s = arg;
     (void)what;
     timer_stop(&s->hold);
-    if (s->held == NULL && (s->held = malloc(OUTPUTS_PIECE)) == NULL) {
-        lose(s);
-        return;
-    }
+    if (s->held == NULL)
+        s->held = malloc(OUTPUTS_PIECE);
     ssize_t n = read(fd, s->held + s->nheld, OUTPUTS_PIECE - s->nheld);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         await_more(s);
@@ -352,8 +337,6 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 struct outputs *outputs_new(const struct outputs_env *env)
 {
     struct outputs *o = calloc(1, sizeof *o);
-    if (o == NULL)
-        return NULL;
     o->env = *env;
     if (pipe2(o->way, O_NONBLOCK | O_CLOEXEC) != 0) {
         free(o);
@@ -367,11 +350,6 @@ struct outputs *outputs_new(const struct outputs_env *env)
 static bool add_stream(struct outputs *o, uint32_t rank, char which, int in, int own)
 {
     struct stream *s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        close(in);
-        close(own);
-        return false;
-    }
     *s = (struct stream){
         .outputs = o, .refused = o->home_gone, .rank = rank, .which = which, .in = in, .own = own};
     timer_init(&s->hold, o->env.timers, on_hold, s);

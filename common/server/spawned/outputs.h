@@ -59,7 +59,7 @@ struct outputs_env {
 
 struct outputs;
 
-/** @return NULL: out of memory or descriptors */
+/** @return NULL: out of descriptors */
 struct outputs *outputs_new(const struct outputs_env *env);
 
 /** @return whether @p text is a home */

@@ -75,8 +75,6 @@ static void reply(void *arg, uint32_t from, uint64_t id, int32_t status)
 struct streams *streams_new(struct server *server)
 {
     struct streams *streams = calloc(1, sizeof *streams);
-    if (streams == NULL)
-        return NULL;
     streams->server = server;
     streams->outputs = outputs_new(&(struct outputs_env){.arg = server,
                                                          .base = server->base,
@@ -86,7 +84,7 @@ struct streams *streams_new(struct server *server)
                                                          .ask = ask_home});
     streams->inputs = inputs_new(&(struct inputs_env){
         .arg = server, .base = server->base, .is_home = is_home, .reply = reply});
-    if (streams->outputs != NULL && streams->inputs != NULL)
+    if (streams->outputs != NULL)
         return streams;
     streams_free(streams);
     return NULL;
@@ -103,8 +101,9 @@ bool streams_add(struct streams *streams, uint32_t rank, const char *home, bool 
         return false;
     }
     streams->home = to;
-    bool good = outputs_add(streams->outputs, rank, &to, fds, noutputs);
-    return (!input || inputs_add(streams->inputs, rank, fds[noutputs])) && good;
+    if (input)
+        inputs_add(streams->inputs, rank, fds[noutputs]);
+    return outputs_add(streams->outputs, rank, &to, fds, noutputs);
 }
 
 void streams_server_gone(struct server *server, uint32_t node)

@@ -10,7 +10,7 @@
 
 struct streams;
 
-/** @return NULL: out of memory or descriptors */
+/** @return NULL: out of descriptors */
 struct streams *streams_new(struct server *server);
 
 /**
@@ -18,7 +18,7 @@ struct streams *streams_new(struct server *server);
  * @param home  as launch/plan.h has it, or ""
  * @param input the last descriptor is for its input
  * @param fds   as launch/plan.h has them; taken over either way
- * @return false: they make no sense, or there is no memory
+ * @return false: they make no sense
  */
 bool streams_add(struct streams *streams, uint32_t rank, const char *home, bool input,
                  const int *fds, unsigned nfds);

@@ -60,27 +60,23 @@ static char *program_of(const struct task *task)
     return strdup(path);
 }
 
-static int take_tasks(const struct server *server, struct census *census)
+static void take_tasks(const struct server *server, struct census *census)
 {
     const struct boot_node *here = boot_here(&server->boot);
+    census->ntasks = here->ntasks;
     census->tasks = calloc(here->ntasks + 1ul, sizeof *census->tasks);
-    for (uint32_t k = 0; census->tasks != NULL && k < here->ntasks; k++) {
+    for (uint32_t k = 0; k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];
-        struct census_task *t = &census->tasks[k];
-        *t = (struct census_task){.rank = here->ranks[k],
-                                  .pid = (uint32_t)task->pid,
-                                  .state = state_of(task),
-                                  .code = code_of(task),
-                                  .program = program_of(task)};
-        census->ntasks = k + 1;
-        if (t->program == NULL)
-            return -1;
+        census->tasks[k] = (struct census_task){.rank = here->ranks[k],
+                                                .pid = (uint32_t)task->pid,
+                                                .state = state_of(task),
+                                                .code = code_of(task),
+                                                .program = program_of(task)};
     }
-    return census->tasks != NULL ? 0 : -1;
 }
 
 /* All tasks of a node are of one application. The first that can be seen is taken. */
-static int take_command(const struct server *server, struct census *census)
+static void take_command(const struct server *server, struct census *census)
 {
     const char *known = boot_setting(&server->boot, "argv");
     if (known != NULL)
@@ -88,7 +84,6 @@ static int take_command(const struct server *server, struct census *census)
     for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
         if (census->command == NULL && is_there(&server->tasks[k]))
             census->command = cmdline_read(server->tasks[k].pid, BOOT_ARGV_MAX);
-    return known != NULL && census->command == NULL ? -1 : 0;
 }
 
 /* @return whether the kernel tells what a process has in memory, pages that it shares included */
@@ -117,16 +112,15 @@ static void take_memory(const struct server *server, struct census *census)
         }
 }
 
-int census_take(const struct server *server, unsigned parts, struct census *census)
+void census_take(const struct server *server, unsigned parts, struct census *census)
 {
     *census = (struct census){0};
-    if ((parts & CENSUS_TASKS) != 0 && take_tasks(server, census) != 0)
-        return -1;
-    if ((parts & CENSUS_COMMAND) != 0 && take_command(server, census) != 0)
-        return -1;
+    if ((parts & CENSUS_TASKS) != 0)
+        take_tasks(server, census);
+    if ((parts & CENSUS_COMMAND) != 0)
+        take_command(server, census);
     if ((parts & CENSUS_MEMORY) != 0)
         take_memory(server, census);
-    return 0;
 }
 
 void census_write(const struct census *census, unsigned parts, struct wire_out *out)
@@ -155,7 +149,6 @@ static void read_tasks(struct census *census, struct wire_in *in)
 {
     uint32_t n = wire_get_count(in, TASK_LEAST);
     census->tasks = calloc(n + 1ul, sizeof *census->tasks);
-    in->bad = in->bad || census->tasks == NULL;
     for (uint32_t i = 0; i < n && !in->bad; i++) {
         struct census_task *t = &census->tasks[i];
         t->rank = wire_get_u32(in);

@@ -38,10 +38,9 @@ struct census {
 /**
  * Looks at the tasks of this node. Only parts that are asked for are looked at.
  * @param parts of enum census_part
- * @return 0, or -1 when out of memory; census_free() it either way
  * @thread the loop's
  */
-int census_take(const struct server *server, unsigned parts, struct census *census);
+void census_take(const struct server *server, unsigned parts, struct census *census);
 
 /** Appends those parts:
  *     tasks    u32 count, { u32 rank, u32 pid, u8 state, i32 code, str program }…

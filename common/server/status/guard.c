@@ -116,8 +116,6 @@ static void on_look(void *arg, struct timer *timer)
 struct guards *guards_open(struct server *server)
 {
     struct guards *guards = calloc(1, sizeof *guards);
-    if (guards == NULL)
-        return NULL;
     guards->server = server;
     TAILQ_INIT(&guards->open);
     return guards;
@@ -135,9 +133,9 @@ void guards_close(struct guards *guards)
 
 struct guard *guard_begin(struct guards *guards)
 {
-    struct guard *guard = guards->n < GUARDS_MAX ? calloc(1, sizeof *guard) : NULL;
-    if (guard == NULL)
+    if (guards->n >= GUARDS_MAX)
         return NULL;
+    struct guard *guard = calloc(1, sizeof *guard);
     guard->guards = guards;
     guard->looks = LOOKS;
     guards->n++;

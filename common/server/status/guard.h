@@ -17,7 +17,7 @@
 struct server;
 struct guards;
 
-/** @return of which there is one a server; NULL: out of memory */
+/** @return of which there is one a server */
 struct guards *guards_open(struct server *server);
 
 /** Has what is stopped by then go on. */

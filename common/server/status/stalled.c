@@ -171,8 +171,6 @@ static void ask(struct report *report, uint32_t node)
     struct server *server = report->server;
     struct question *q = calloc(1, sizeof *q);
     size_t len = 0;
-    if (q == NULL)
-        return;
     *q = (struct question){report, node};
     report->open++;
     if (node != server->boot.node) {
@@ -180,7 +178,7 @@ static void ask(struct report *report, uint32_t node)
         return;
     }
     char *own = status_text(server, &len);
-    on_state(q, own != NULL ? 0 : -1, own, len);
+    on_state(q, 0, own, len);
     free(own);
 }
 
@@ -190,10 +188,6 @@ void stalled_operation(void *arg, uint64_t s, const char *text, const uint32_t *
     if (!is_first(server, s, text))
         return;
     struct report *report = calloc(1, sizeof *report);
-    if (report == NULL) {
-        show(server, s, text);
-        return;
-    }
     *report = (struct report){.server = server, .s = s, .open = 1};
     text_fit(report->text, sizeof report->text, text);
     for (uint32_t i = 0; i < n && i < ASKED_MAX; i++)

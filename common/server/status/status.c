@@ -276,9 +276,8 @@ static void put_settings(json_object *to, const struct server *server)
 /* @param o let go of */
 static char *text_of(json_object *o, size_t *len)
 {
-    const char *text = field_line(o);
-    char *copy = text != NULL ? strdup(text) : NULL;
-    *len = copy != NULL ? strlen(copy) : 0;
+    char *copy = strdup(field_line(o));
+    *len = strlen(copy);
     json_object_put(o);
     return copy;
 }

@@ -41,7 +41,7 @@ enum {
 struct server;
 struct status;
 
-/** @return this server's state as one line of JSON, which the caller frees; NULL: out of memory */
+/** @return this server's state as one line of JSON, which the caller frees */
 char *status_text(struct server *server, size_t *len);
 
 /** rm_host.state of the server @p arg: its operations alone, in lists that are as long as @p max
@@ -53,7 +53,7 @@ void status_block_signal(void);
 
 struct status_signal;
 
-/** Begins to take the signal, which was blocked. @return NULL when out of memory */
+/** Begins to take the signal, which was blocked. */
 struct status_signal *status_signal_open(struct server *server);
 void status_signal_close(struct status_signal *signal);
 

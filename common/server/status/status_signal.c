@@ -68,8 +68,6 @@ struct status_signal *status_signal_open(struct server *server)
 {
     sigset_t set;
     struct status_signal *signal = calloc(1, sizeof *signal);
-    if (signal == NULL)
-        return NULL;
     fill(&set);
     signal->server = server;
     signal->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -83,8 +81,6 @@ struct status_signal *status_signal_open(struct server *server)
 
 void status_signal_close(struct status_signal *signal)
 {
-    if (signal == NULL)
-        return;
     if (signal->event != NULL)
         event_free(signal->event);
     if (signal->fd >= 0)

@@ -87,7 +87,7 @@ static void reply(struct connection *c, const struct wire_out *text)
     c->waiting = false;
     bufferevent_disable(c->bev, EV_READ);
     bufferevent_setcb(c->bev, NULL, on_written, on_event, c);
-    if (text->failed || bufferevent_write(c->bev, text->data, text->len) != 0)
+    if (bufferevent_write(c->bev, text->data, text->len) != 0)
         drop(c);
 }
 
@@ -102,28 +102,22 @@ static void put_element(struct wire_out *array, const char *text)
 /* Takes one server's state, once it is parsed. @return NULL, or why it does not count */
 static const char *collection_add(struct collection *all, const char *data, size_t len)
 {
-    const char *why = NULL, *text = NULL;
     if (len > STATUS_NODE_MAX)
         return "its answer is too long";
     json_tokener *tokener = json_tokener_new_ex(STATUS_DEPTH_MAX);
-    json_object *o =
-        tokener != NULL && len > 0 ? json_tokener_parse_ex(tokener, data, (int)len) : NULL;
+    json_object *o = len > 0 ? json_tokener_parse_ex(tokener, data, (int)len) : NULL;
+    bool good = json_object_is_type(o, json_type_object);
     json_tokener_free(tokener);
-    if (json_object_is_type(o, json_type_object))
-        text = field_line(o);
-    if (text != NULL)
-        put_element(&all->nodes, text);
-    else
-        why = "its answer makes no sense";
+    if (good)
+        put_element(&all->nodes, field_line(o));
     json_object_put(o);
-    return why;
+    return good ? NULL : "its answer makes no sense";
 }
 
 static void put_array(struct wire_out *out, const char *before, const struct wire_out *array)
 {
     wire_put_raw(out, before, strlen(before));
     wire_put_raw(out, array->data, array->len > 0 ? array->len - 1 : 0);
-    out->failed |= array->failed;
 }
 
 /* Frees what was collected. @return the answer */
@@ -143,8 +137,7 @@ static void add_self(struct status *status, struct collection *all)
 {
     size_t len;
     char *text = status_text(status->server, &len);
-    if (text != NULL)
-        put_element(&all->nodes, text);
+    put_element(&all->nodes, text);
     free(text);
 }
 
@@ -212,8 +205,6 @@ static void collect(struct status *status)
 {
     struct server *server = status->server;
     struct collection *all = status->collection = calloc(1, sizeof *all);
-    if (all == NULL)
-        return;
     add_self(status, all);
     all->open = server->boot.nnodes;
     ask_all(server, ASK_STATUS, NULL, 0, STATUS_ANSWER_S, on_answer, status);
@@ -223,9 +214,9 @@ int32_t status_answer(struct server *server, struct wire_out *out)
 {
     size_t size;
     char *text = status_text(server, &size);
-    wire_put_raw(out, text, text != NULL ? size : 0);
+    wire_put_raw(out, text, size);
     free(text);
-    return text != NULL && !out->failed ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+    return PMIX_SUCCESS;
 }
 
 /* ---- requests ---- */
@@ -235,7 +226,7 @@ int32_t status_answer(struct server *server, struct wire_out *out)
 static void begin_guard(struct connection *c)
 {
     struct collection own = {0};
-    c->guard = c->status->guards != NULL ? guard_begin(c->status->guards) : NULL;
+    c->guard = guard_begin(c->status->guards);
     if (c->guard == NULL) {
         log_warning("too many tools look at the tasks of this node; one was refused");
         drop(c);
@@ -244,7 +235,7 @@ static void begin_guard(struct connection *c)
     timer_stop(&c->end);
     add_self(c->status, &own);
     struct wire_out answer = collection_end(&own);
-    if (answer.failed || bufferevent_write(c->bev, answer.data, answer.len) != 0)
+    if (bufferevent_write(c->bev, answer.data, answer.len) != 0)
         drop(c);
     wire_out_free(&answer);
 }
@@ -301,19 +292,13 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 {
     struct status *status = arg;
     (void)listener, (void)addr, (void)addrlen;
-    bool welcome = may_ask(fd) && status->count < STATUS_CONNECTIONS_MAX;
-    struct connection *c = welcome ? calloc(1, sizeof *c) : NULL;
-    if (c == NULL) {
+    if (!may_ask(fd) || status->count >= STATUS_CONNECTIONS_MAX) {
         evutil_closesocket(fd);
         return;
     }
+    struct connection *c = calloc(1, sizeof *c);
     c->status = status;
     c->bev = bufferevent_socket_new(status->server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (c->bev == NULL) {
-        free(c);
-        evutil_closesocket(fd);
-        return;
-    }
     TAILQ_INSERT_TAIL(&status->open, c, entry);
     status->count++;
     bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
@@ -352,8 +337,6 @@ static int open_socket(struct status *status)
 struct status *status_open(struct server *server)
 {
     struct status *status = calloc(1, sizeof *status);
-    if (status == NULL)
-        return NULL;
     status->server = server;
     TAILQ_INIT(&status->open);
     status->signal = status_signal_open(server);

@@ -118,10 +118,6 @@ static void add(struct server *server, uint32_t node, uint32_t n, const char *wh
     struct stops *stops = server->stops;
     if (stops->of_node == NULL)
         stops->of_node = calloc(server->boot.nnodes, sizeof *stops->of_node);
-    if (stops->of_node == NULL) {
-        log_error("processes that wait for a debugger are not counted: out of memory");
-        return;
-    }
     uint32_t was = stops->sum;
     stops->sum += n - stops->of_node[node];
     stops->of_node[node] = n;
@@ -240,8 +236,6 @@ int stopped_open(struct server *server, struct err *err)
 {
     struct stop *stop = &server->stopped.stop;
     server->stops = calloc(1, sizeof *server->stops);
-    if (server->stops == NULL)
-        return err_set(err, "out of memory");
     int rc = stop_read(stop, &server->boot, err) != 0 || stop_judge(stop, server->library, err) != 0
                  ? -1
                  : 0;

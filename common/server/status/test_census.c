@@ -48,7 +48,7 @@ static void tasks_in_each_state(void **state)
                       {PMIX_PROC_STATE_RUNNING, 0},         {PMIX_PROC_STATE_TERMINATED, 0},
                       {PMIX_PROC_STATE_TERM_NON_ZERO, 3},   {PMIX_PROC_STATE_ABORTED_BY_SIG, 139},
                       {PMIX_PROC_STATE_TERM_WO_SYNC, -1}};
-    assert_int_equal(census_take(&server, CENSUS_ALL, &census), 0);
+    census_take(&server, CENSUS_ALL, &census);
     assert_int_equal(census.ntasks, NTASKS);
     for (uint32_t k = 0; k < NTASKS; k++) {
         assert_int_equal(census.tasks[k].rank, ranks[k]);
@@ -72,7 +72,7 @@ static void a_known_command_line(void **state)
     (void)state;
     server.boot.nsettings = 1;
     server.boot.settings = &setting;
-    assert_int_equal(census_take(&server, CENSUS_COMMAND, &census), 0);
+    census_take(&server, CENSUS_COMMAND, &census);
     assert_string_equal(census.command, "ocean --deep");
     assert_int_equal(census.ntasks, 0); /* was not asked for */
     census_free(&census);
@@ -87,7 +87,7 @@ static void written_and_read(void **state)
         struct wire_out a = {0}, b = {0};
         struct wire_in in;
         struct census census, read;
-        assert_int_equal(census_take(&server, parts, &census), 0);
+        census_take(&server, parts, &census);
         census_write(&census, parts, &a);
         wire_in_init(&in, a.data, a.len);
         assert_int_equal(census_read(&read, parts, &in), 0);

@@ -33,10 +33,7 @@ static void take_closed(struct book *book, struct book_entry *entry)
 static struct book_entry *entry_new(const char *id, const struct procset *members)
 {
     struct book_entry *c = calloc(1, sizeof *c);
-    if (c == NULL || procset_unite(&c->members, members) != 0) {
-        free(c);
-        return NULL;
-    }
+    procset_unite(&c->members, members);
     snprintf(c->id, sizeof c->id, "%s", id);
     return c;
 }
@@ -47,8 +44,8 @@ struct book_entry *book_open(struct book *book, const char *id, const struct pro
     struct book_entry *c = book_find(book, id, members);
     if (c == NULL) {
         c = find(&book->closed, id, members);
-        if (c == NULL && (c = entry_new(id, members)) == NULL)
-            return NULL;
+        if (c == NULL)
+            c = entry_new(id, members);
         if (c->name[0] != '\0')
             take_closed(book, c);
         LIST_INSERT_HEAD(&book->open, c, link);

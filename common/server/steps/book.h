@@ -48,7 +48,7 @@ struct book {
 };
 
 /** Notes a connection; of one that is open the directives are those of the last connect.
- * @return it, or NULL: out of memory */
+ * @return it */
 struct book_entry *book_open(struct book *book, const char *id, const struct procset *members,
                              uint32_t directives);
 
@@ -65,7 +65,7 @@ struct book_entry *book_find(const struct book *book, const char *id,
 
 /** Adds what a process that is named by a connection means: a member by its rank, or all of them.
  * @param all whether it is a wildcard
- * @return whether it is one; *rc is -1 when out of memory, or when there is no such rank */
+ * @return whether it is one; *rc is -1 when there is no such rank */
 bool book_expand(const struct book *book, struct procset *set, const char *name, uint32_t rank,
                  bool all, int *rc);
 

@@ -134,17 +134,15 @@ static void settle(void *arg, const struct procset *set, void (*done)(void *arg)
 {
     struct server *server = arg;
     const struct boot_node *here = boot_here(&server->boot);
-    struct settling *s = calloc(1, sizeof *s);
     meeting_register(server, set);
-    if (s == NULL || here->ntasks == 0 ||
-        procset_add(&s->set, server->boot.nspace, here->ranks[0], here->ranks[0]) != 0 ||
-        (procset_canonical(&s->set), procset_unite(&s->set, set)) != 0) {
-        if (s != NULL)
-            procset_free(&s->set);
-        free(s);
+    if (here->ntasks == 0) {
         done(done_arg);
         return;
     }
+    struct settling *s = calloc(1, sizeof *s);
+    procset_add(&s->set, server->boot.nspace, here->ranks[0], here->ranks[0]);
+    procset_canonical(&s->set);
+    procset_unite(&s->set, set);
     s->wait.set = &s->set;
     s->wait.done = on_settled;
     s->done = done;
@@ -179,7 +177,7 @@ void meeting_describe(const char *node, const void *body, size_t len, char *buf,
         describe_lookup(&in, buf, cap);
 }
 
-int meeting_open(struct server *server)
+void meeting_open(struct server *server)
 {
     struct holder_env env = {
         .arg = server,
@@ -209,5 +207,4 @@ int meeting_open(struct server *server)
         env.find = find;
     server->published = server->boot.run << 24; /* of another run of this step they differ */
     server->holder = holder_new(&env);
-    return server->holder != NULL ? 0 : -1;
 }

@@ -9,8 +9,8 @@
 #include "common/holder/holder.h"
 #include "common/server/server.h"
 
-/** Makes server::holder, once engine and asks are there. @return 0, or -1: out of memory */
-int meeting_open(struct server *server);
+/** Makes server::holder, once engine and asks are there. */
+void meeting_open(struct server *server);
 
 /** Serves ASK_DATA. @param arg the server */
 void meeting_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);

@@ -14,8 +14,7 @@ struct seeks {
 struct seeks *seeks_new(const struct seek_env *env)
 {
     struct seeks *seeks = calloc(1, sizeof *seeks);
-    if (seeks != NULL)
-        seeks->env = *env;
+    seeks->env = *env;
     return seeks;
 }
 

@@ -44,7 +44,7 @@ struct seek_wait {
 /** NULL, of a server whose RM finds no steps, is fine below: no wait is made then. */
 struct seeks;
 
-/** @return NULL when out of memory; @p env is copied */
+/** @param env copied */
 struct seeks *seeks_new(const struct seek_env *env);
 
 /** Waits until all namespaces of @p wait's set are known, or one is not to be had; done() may be

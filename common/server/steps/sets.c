@@ -84,10 +84,10 @@ int sets_register(struct server *server, const struct nspace *ns, struct registr
     struct registration *r = register_prepare(ns, &psets, session);
     if (later == NULL)
         rc = register_keys(r, 0, err);
-    else if ((*later = r) == NULL)
-        rc = err_set(err, "out of memory");
-    if (rc == 0 && !names_add(&server->registered, ns->boot->nspace))
-        rc = err_set(err, "out of memory");
+    else
+        *later = r;
+    if (rc == 0)
+        names_add(&server->registered, ns->boot->nspace);
     if (rc == 0 && !foreign_has_ended(ns)) /* else its sets have ended, too */
         rc = define(server, &psets, err);
     psets_free(&psets);

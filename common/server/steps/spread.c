@@ -41,12 +41,9 @@ static struct spread *find(const struct spreads *spreads, const char *name)
     return s;
 }
 
-/* @return NULL: out of memory; then nobody waits for that namespace for longer than he has to */
 static struct spread *add(struct spreads *spreads, const char *name)
 {
     struct spread *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        return NULL;
     snprintf(s->name, sizeof s->name, "%s", name);
     LIST_INSERT_HEAD(&spreads->all, s, entry);
     return s;
@@ -206,8 +203,7 @@ void spread_close(struct spreads *spreads)
 struct spreads *spread_new(const struct spread_env *env)
 {
     struct spreads *spreads = calloc(1, sizeof *spreads);
-    if (spreads != NULL)
-        spreads->env = *env;
+    spreads->env = *env;
     return spreads;
 }
 

@@ -50,7 +50,7 @@ struct spread_wait {
 
 struct spreads;
 
-/** @return NULL when out of memory; @p env is copied */
+/** @param env copied */
 struct spreads *spread_new(const struct spread_env *env);
 
 /** Tells all servers of the step what they do not all know of the namespaces of @p set, if it is

@@ -91,16 +91,15 @@ void steps_go_on(struct server *server)
     seeks_close(server->seeks);
 }
 
-int steps_open(struct server *server)
+void steps_open(struct server *server)
 {
     struct wire_out out = {0};
-    if (server->rm_ops->rendezvous != NULL &&
-        ((server->spreads = open_spreads(server)) == NULL || strangers_open(server) != 0))
-        return -1;
+    if (server->rm_ops->rendezvous != NULL) {
+        server->spreads = open_spreads(server);
+        strangers_open(server);
+    }
     boot_write_nspace(&server->boot, &out);
     server->nspace->bytes = wire_out_take(&out, &server->nspace->len);
-    wire_out_free(&out);
-    return server->nspace->bytes != NULL ? 0 : -1;
 }
 
 bool steps_may_ask(const void *body, size_t len)
@@ -175,10 +174,6 @@ void steps_home(void *arg, const char *id, uint64_t call)
 {
     struct server *server = arg;
     struct homeless *h = calloc(1, sizeof *h);
-    if (h == NULL) {
-        engine_home(server->engine, call, ENGINE_NO_HOME);
-        return;
-    }
     h->server = server;
     h->call = call;
     snprintf(h->id, sizeof h->id, "%s", id);

@@ -20,8 +20,8 @@ enum {
     STEPS_KEEP_MAX = 64,   /**< the one that has ended first is forgotten when there are more */
 };
 
-/** Prepares our own registration, once server::nspace is there. @return 0, or -1: out of memory */
-int steps_open(struct server *server);
+/** Prepares our own registration, once server::nspace is there. */
+void steps_open(struct server *server);
 
 /** Sends a frame, after our registration where that is due; takes the bytes out of @p frame.
  * @param body as in link_send_shared() */

@@ -62,17 +62,13 @@ static void find(void *arg, const char *name)
         if (strcmp(s->name, name) == 0)
             return;
     s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        seek_failed(server->seeks, name);
-        return;
-    }
     s->server = server;
     snprintf(s->name, sizeof s->name, "%s", name);
     LIST_INSERT_HEAD(&server->sought, s, entry);
     server->rm_ops->resolve(server->rm, s->name, on_found, s);
 }
 
-int strangers_open(struct server *server)
+void strangers_open(struct server *server)
 {
     const struct seek_env env = {.arg = server,
                                  .timers = &server->timers,
@@ -80,7 +76,6 @@ int strangers_open(struct server *server)
                                  .is_speaker = is_speaker,
                                  .find = find};
     server->seeks = seeks_new(&env);
-    return server->seeks != NULL ? 0 : -1;
 }
 
 void strangers_lost(struct server *server, uint32_t node)

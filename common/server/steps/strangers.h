@@ -8,8 +8,7 @@
 
 #include "common/server/server.h"
 
-/** @return 0, or -1: out of memory */
-int strangers_open(struct server *server);
+void strangers_open(struct server *server);
 
 /** Server @p node of another step is gone: it will not introduce itself. */
 void strangers_lost(struct server *server, uint32_t node);

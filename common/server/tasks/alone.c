@@ -71,8 +71,6 @@ void alone_watch(struct server *server)
         boot_setting(&server->boot, "parent") != NULL || server->alone != NULL)
         return;
     struct alone *alone = calloc(1, sizeof *alone);
-    if (alone == NULL)
-        return;
     server->alone = alone;
     timer_init(&alone->again, &server->timers, look, server);
     timer_after(&alone->again, FIRST_MS);

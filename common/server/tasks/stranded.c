@@ -94,9 +94,9 @@ void stranded_note(struct server *server, const struct signature *sig)
         if (gone == here->ntasks && strands(task))
             gone = k;
     }
-    struct stranded *s = alive > 0 && gone < here->ntasks ? calloc(1, sizeof *s) : NULL;
-    if (s == NULL)
+    if (alive == 0 || gone >= here->ntasks)
         return;
+    struct stranded *s = calloc(1, sizeof *s);
     s->kind = sig->kind;
     s->gone = gone;
     snprintf(s->id, sizeof s->id, "%s", sig->id);
