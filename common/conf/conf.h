@@ -5,6 +5,7 @@
  * A step is not started on a guess: whatever is wrong with the file is an error that gives file,
  * line, key and remedy. The keys stand in one table (conf_schema.c) that drives parsing, defaults,
  * ranges and help; a new key is one row there and one field here.
+ * @thread any
  */
 #pragma once
 
@@ -123,7 +124,7 @@ typedef void conf_report_fn(void *arg, const char *mistake);
 /** Takes the first one into the struct err @p arg. */
 conf_report_fn conf_keep_first;
 
-/** Sets every field to its default. @thread any */
+/** Sets every field to its default. */
 void conf_defaults(struct conf *conf);
 
 /**
@@ -140,7 +141,6 @@ void conf_defaults(struct conf *conf);
  * @param report      takes what is wrong and what to do, led by @p path and the line: see
  *                    conf_parse()
  * @return 0, or -1 when there was any mistake
- * @thread any
  */
 int conf_load(struct conf *conf, const char *path, uid_t trusted_uid, conf_report_fn *report,
               void *arg);
@@ -158,26 +158,22 @@ int conf_load(struct conf *conf, const char *path, uid_t trusted_uid, conf_repor
  * @param report takes every mistake: the first of syntax; else all of keys, and if no key stands
  *               twice, all of values
  * @return 0, or -1 when there was any mistake
- * @thread any
  */
 int conf_parse(struct conf *conf, const char *name, const char *text, size_t len,
                conf_report_fn *report, void *arg);
 
-/** Notes that all values in which @p after differs from @p before are from @p from. @thread any */
+/** Notes that all values in which @p after differs from @p before are from @p from. */
 void conf_mark(struct conf_sources *sources, const struct conf *before, const struct conf *after,
                enum conf_source from);
 
-/** Gives all values that are marked, in the order of the keys. @thread any */
+/** Gives all values that are marked, in the order of the keys. */
 void conf_walk(const struct conf *conf, const struct conf_sources *sources, conf_value_fn *fn,
                void *arg);
 
 /** What to call a source in messages: "muster.json". */
 const char *conf_source_name(enum conf_source source);
 
-/**
- * Writes the settings in the form that conf_parse() reads, with a comment for each key. The
- * caller checks @p out by ferror(). docs/muster.json.example is what this writes for the defaults.
- * @param sources NULL, or where the values are from: a comment says it of what is no default
- * @thread any
- */
+/** Writes the settings in the form that conf_parse() reads, with a comment for each key. The caller
+ * checks @p out by ferror(). docs/muster.json.example is what this writes for the defaults.
+ * @param sources NULL, or where the values are from: a comment says it of what is no default */
 void conf_dump(const struct conf *conf, const struct conf_sources *sources, FILE *out);

@@ -8,8 +8,6 @@
 
 struct json_object;
 
-/**
- * Parses a text that is one object and nothing else.
- * @return the object, for json_object_put(); NULL with @p err set
- */
+/** Parses a text that is one object and nothing else.
+ * @return the object, for json_object_put(); NULL with @p err set */
 struct json_object *conf_json_parse(const struct conf_text *t, struct err *err);

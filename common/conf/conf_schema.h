@@ -53,17 +53,13 @@ bool conf_row_in(const struct conf_row *row, const struct conf_row *section);
 /** The row called @p name in @p section (NULL: top level). @return NULL if there is none */
 const struct conf_row *conf_row_find(const struct conf_row *section, const char *name, size_t len);
 
-/**
- * The row of @p section that @p name was probably meant to be: the nearest within two edits,
- * case aside. @return NULL if there is none
- */
+/** The row of @p section that @p name was probably meant to be: the nearest within two edits, case
+ * aside. @return NULL if there is none */
 const struct conf_row *conf_row_nearest(const struct conf_row *section, const char *name,
                                         size_t len);
 
-/**
- * The row that is called @p name, with or without its section, but stands at another level.
- * @return NULL if there is none
- */
+/** The row that is called @p name, with or without its section, but stands at another level.
+ * @return NULL if there is none */
 const struct conf_row *conf_row_elsewhere(const char *name, size_t len);
 
 /** Writes the value that a key may have, `"error" or "info"` or `2 to 1024`, to @p out. */

@@ -9,6 +9,7 @@
  * those that concern the user's own step alone. Needs nothing but the C library: launchers ask
  * which variables concern us, and copy these as text; the server, with the user's rights, reads
  * them.
+ * @thread any
  */
 #pragma once
 
@@ -23,29 +24,21 @@
 /** Room for a name with its end: a longer one is no setting's. */
 #define CONF_STEP_NAME_SIZE 64
 
-/**
- * Whether a variable of the environment is meant as a setting: its name is that of a key, or so
+/** Whether a variable of the environment is meant as a setting: its name is that of a key, or so
  * near to one that a user may well have meant one. Others may begin with "MUSTER_", too, and are
  * no business of ours.
- * @param name  need not end at @p len
- * @thread any
- */
+ * @param name need not end at @p len */
 bool conf_step_concerns(const char *name, size_t len);
 
-/**
- * The names of all variables that are keys, also of those that a user may not set.
+/** The names of all variables that are keys, also of those that a user may not set.
  * @param i from 0
- * @return false: there are no more
- */
+ * @return false: there are no more */
 bool conf_step_name(unsigned i, char name[static CONF_STEP_NAME_SIZE]);
 
-/**
- * Sets one key in @p conf as the user has given it.
- * @param conf  as the file and the resource manager have it; untouched on failure
- * @param name  as the user has written it, CONF_STEP_ENV or CONF_STEP_OPTION in front
+/** Sets one key in @p conf as the user has given it.
+ * @param conf as the file and the resource manager have it; untouched on failure
+ * @param name as the user has written it, CONF_STEP_ENV or CONF_STEP_OPTION in front
  * @param value what stands behind "="; "" of a variable: it is not given
- * @param err   what is wrong and what to do
- * @return 0, or -1 with @p err set
- * @thread any
- */
+ * @param err what is wrong and what to do
+ * @return 0, or -1 with @p err set */
 int conf_step_set(struct conf *conf, const char *name, const char *value, struct err *err);

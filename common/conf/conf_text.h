@@ -30,11 +30,9 @@ struct conf_key {
     size_t next;      /**< where the search goes on */
 };
 
-/**
- * Copies @p text, checks its bytes, strings and comments, and blanks the comments.
+/** Copies @p text, checks its bytes, strings and comments, and blanks the comments.
  * @param name, text borrowed until conf_text_close()
- * @return 0, or -1 with @p err set and nothing to close
- */
+ * @return 0, or -1 with @p err set and nothing to close */
 int conf_text_open(struct conf_text *t, const char *name, const char *text, size_t len,
                    struct err *err);
 
@@ -50,12 +48,10 @@ bool conf_text_next_key(const struct conf_text *t, struct conf_key *key);
 /** The offset behind the string whose quote is at @p at; the end of the text if it has no end. */
 size_t conf_text_string_end(const struct conf_text *t, size_t at);
 
-/**
- * Takes the path whose quote is at @p at: absolute, or empty; no escapes, so that each
- * reader reads the same; no control characters.
+/** Takes the path whose quote is at @p at: absolute, or empty; no escapes, so that each reader
+ * reads the same; no control characters.
  * @param out CONF_PATH_SIZE bytes, all of them written
- * @return whether it was one
- */
+ * @return whether it was one */
 bool conf_text_path(const struct conf_text *t, size_t at, char *out);
 
 /** The same for a place: an interface's name, an IP address, or a network of IP. */

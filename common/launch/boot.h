@@ -123,14 +123,13 @@ enum { BOOT_PSETS_MAX = 4096 };
 #define BOOT_PARENT "parent"
 
 /** A setting for the server's RM back end. What the step's user has set for it stands here under
- * the name that he has given it (conf_step.h). Ten are the server's own: "backend", the back
- * end's name; if any, "preload", a shared object that the back end needs, "ask", the command by
- * which users ask for the state of the step (muster-status), "other_pmi", the one by which they
- * start programs of an MPI without PMIx, "options", settings of the step's user as a JSON object,
- * "conf", settings as in muster.json that win over those there, and "wdir" and "argv", where and by
- * what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV), BOOT_PARENT,
- * and "apps" (boot_take_apps).
- */
+ * the name that he has given it (conf_step.h). Ten are the server's own: "backend", the back end's
+ * name; if any, "preload", a shared object that the back end needs, "ask", the command by which
+ * users ask for the state of the step (muster-status), "other_pmi", the one by which they start
+ * programs of an MPI without PMIx, "options", settings of the step's user as a JSON object,
+ * "conf", settings as in muster.json that win over those there, and "wdir" and "argv", where and
+ * by what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV), BOOT_PARENT, and
+ * "apps" (boot_take_apps). */
 struct boot_setting {
     char *key, *value;
 };
@@ -172,12 +171,10 @@ void boot_replace(struct boot *boot, const char *key, const char *value);
  * every server of the step. */
 void boot_write_nspace(const struct boot *boot, struct wire_out *out);
 
-/**
- * Reads what boot_write() wrote and checks it: every rank once, indices in range, applications in
+/** Reads what boot_write() wrote and checks it: every rank once, indices in range, applications in
  * order.
  * @param boot filled in; boot_free() it also after an error
- * @return 0, or -1 with the reason in @p err
- */
+ * @return 0, or -1 with the reason in @p err */
 int boot_read(struct boot *boot, const void *data, size_t len, struct err *err);
 
 /** The same of what boot_write_nspace() wrote, perhaps by another version of muster: whether

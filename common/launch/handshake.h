@@ -18,12 +18,10 @@ struct task_env {
  * register many nodes and processes */
 int handshake_patience(const struct boot *boot);
 
-/**
- * Sends the boot message and takes the environments, within handshake_patience().
+/** Sends the boot message and takes the environments, within handshake_patience().
  * @param env filled in; task_env_free() it also after an error
  * @return 0, or -1 with the reason in @p err
- * @thread the launcher's main thread
- */
+ * @thread the launcher's main thread */
 int handshake(struct launch *launch, const struct boot *boot, struct task_env *env,
               struct err *err);
 

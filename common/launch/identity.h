@@ -17,10 +17,8 @@ struct identity {
     bool drop; /**< we are root and have to become the user; else we are the user already */
 };
 
-/**
- * Gives up all rights but the user's, and makes sure that root does not come back. Makes system
+/** Gives up all rights but the user's, and makes sure that root does not come back. Makes system
  * calls only, so it may be called between fork and exec.
  * @return 0, or -1 with errno set: the caller must end at once
- * @thread the only one of a forked child
- */
+ * @thread the only one of a forked child */
 int identity_become(const struct identity *id);

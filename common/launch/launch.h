@@ -57,12 +57,10 @@ struct launch {
     void *arg;                     /**< the launcher's */
 };
 
-/**
- * Starts the server as the user, with nothing of ours but the descriptors of boot.h.
+/** Starts the server as the user, with nothing of ours but the descriptors of boot.h.
  * @param launcher node and log until the end of @p launch, the rest until this returns
  * @return 0, or -1 with the reason in @p err and nothing left behind
- * @thread the launcher's main thread
- */
+ * @thread the launcher's main thread */
 int launch_server(struct launch *launch, const struct launcher *launcher, struct err *err);
 
 /** Puts a record of three numbers (boot.h) behind those that the server has not taken yet, and
@@ -104,10 +102,8 @@ enum launch_state launch_attend(struct launch *launch);
 /** Ends it by force, now. Closes everything. */
 void launch_kill(struct launch *launch);
 
-/**
- * Has this process end with its launcher. Nothing else would end the tasks of a launcher that was
+/** Has this process end with its launcher. Nothing else would end the tasks of a launcher that was
  * killed, and they wait for a server that has left with it.
  * @param launcher the process whose main thread has forked us; if it is gone already, so are we
- * @thread the task's process between fork and exec, as the user
- */
+ * @thread the task's process between fork and exec, as the user */
 void launch_die_with(pid_t launcher);

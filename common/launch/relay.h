@@ -27,12 +27,10 @@ struct relay {
 /** Takes over @p fd. */
 void relay_open(struct relay *relay, int fd);
 
-/**
- * Logs what is there. The server belongs to its user, who may be hostile: lines are cut, rated and
+/** Logs what is there. The server belongs to its user, who may be hostile: lines are cut, rated and
  * made harmless. Never blocks on the pipe.
  * @return true when there may be more at once
- * @thread any, one at a time
- */
+ * @thread any, one at a time */
 bool relay_read(struct relay *relay);
 
 /** Logs all that is there now, without waiting for more. */

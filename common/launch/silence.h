@@ -22,13 +22,11 @@ struct silence {
     unsigned asked; /**< times that it was to be asked since it last said something */
 };
 
-/**
- * It is time to ask. A server that has a question is not asked again; the second time that it still
- * has it, the user is told.
- * @param node   the RM's name of the server's node
+/** It is time to ask. A server that has a question is not asked again; the second time that it
+ * still has it, the user is told.
+ * @param node the RM's name of the server's node
  * @param server its process
- * @return whether to ask the server
- */
+ * @return whether to ask the server */
 bool silence_asks(struct silence *silence, const char *node, pid_t server);
 
 /** The server has said something. The user is told if it was said to be silent. */

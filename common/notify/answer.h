@@ -5,6 +5,7 @@
  * An upcall returns PMIX_SUCCESS only when its callback will be called once, and any other status
  * only when it never will be. Every request carries one answer; giving it twice is an error of
  * ours and ends the process.
+ * @thread the loop's, unless said
  */
 #pragma once
 
@@ -48,9 +49,8 @@ void answer_infos(struct answer *answer, pmix_status_t status, pmix_info_t *info
 void answer_infos_then(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo,
                        void (*then)(void *arg), void *arg);
 
-/** libpmix has ended: answers that are given from now on only free what they carry.
- * @thread the loop's */
+/** libpmix has ended: answers that are given from now on only free what they carry. */
 void answer_no_more(void);
 
-/** @return whether libpmix still takes answers. @thread the loop's */
+/** @return whether libpmix still takes answers. */
 bool answer_wanted(void);

@@ -7,6 +7,7 @@
  * gives it to its libpmix (PMIx_Notify_event), which knows which processes have registered, looks
  * at custom ranges by itself, and keeps events for processes that register late. There is one frame
  * from the source's server to each of the others, so the link's order is the order per source.
+ * @thread the loop's, unless said
  */
 #pragma once
 
@@ -47,26 +48,22 @@ pmix_status_t notification_copy(const struct boot *boot, struct notification *ev
 /** Has an event to the name of a connection or of a group go to its members, and gives it to those
  * of this node: libpmix has not, because no client of its has that name. A rank with a group's id
  * is a group rank. Call it before notification_send().
- * @return PMIX_SUCCESS, or why the event cannot be sent
- * @thread the loop's */
+ * @return PMIX_SUCCESS, or why the event cannot be sent */
 pmix_status_t notification_take_names(struct server *server, struct notification *event);
 
 void notification_free(struct notification *event);
 
-/**
- * Sends an event to the servers that its range names.
+/** Sends an event to the servers that its range names.
  * @return PMIX_SUCCESS when it is under way to all that it is for; of a custom range
  * PMIX_ERR_NOT_FOUND when none of its processes is known, PMIX_ERR_UNREACH when the nodes of all
- * are lost, PMIX_ERR_PARTIAL_SUCCESS when that is so of some
- * @thread the loop's
- */
+ * are lost, PMIX_ERR_PARTIAL_SUCCESS when that is so of some */
 pmix_status_t notification_send(struct server *server, const struct notification *event);
 
-/** Takes the body of a FRAME_EVENT. @thread the loop's */
+/** Takes the body of a FRAME_EVENT. */
 void notification_receive(struct server *server, uint32_t from, const void *body, size_t len);
 
 /** Has libpmix deliver an event on this node. It hands nothing up again, as it is not the source.
- * @param info taken over; may be NULL. @thread the loop's */
+ * @param info taken over; may be NULL. */
 void notification_give(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range,
                        pmix_info_t *info, size_t ninfo);
 
@@ -78,5 +75,5 @@ void event_group_free(struct event_group *group);
 void event_group_read(const struct boot *boot, struct event_group *group, pmix_status_t code,
                       const pmix_proc_t *source, const pmix_info_t info[], size_t ninfo);
 /** Keeps the registry of groups up to date.
- * @return whether the event is news: false of a loss that members here know. @thread the loop's */
+ * @return whether the event is news: false of a loss that members here know. */
 bool event_group_note(struct server *server, const struct event_group *group);

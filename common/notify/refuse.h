@@ -9,16 +9,14 @@
 
 #include <pmix_common.h>
 
-/**
- * Logs the reason, and the status behind it.
+/** Logs the reason, and the status behind it.
  * @param level LOG_LEVEL_INFO, since a program may try again and again, or only try whether
  * something is served; LOG_LEVEL_CAUSE, which is on the user's terminal, for what surely is a
  * mistake, of all ranks as a rule
  * @param fmt the call, the argument, its value, and what would be right: "PMIx_Lookup: it names no
  * key; name one at least"
  * @return @p status
- * @thread any
- */
+ * @thread any */
 pmix_status_t refused_at(enum log_level level, pmix_status_t status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -9,10 +9,8 @@
 
 #include <sys/types.h>
 
-/**
- * Tells libpmix where the application's tasks start (PMIX_WDIR).
- * @thread the loop's, before any task is a client; waits for PMIx's
- */
+/** Tells libpmix where the application's tasks start (PMIX_WDIR).
+ * @thread the loop's, before any task is a client; waits for PMIx's */
 void command_wdir(const struct nspace *ns, const char *wdir);
 
 /**

@@ -3,6 +3,7 @@
  * The keys of a namespace by realm: what libpmix is told so that PMIx_Get finds it.
  *
  * Which key has which value, and from where: docs/keys.md.
+ * @thread any, unless said
  */
 #pragma once
 
@@ -10,32 +11,28 @@
 #include "common/nspace/nspace.h"
 #include "common/nspace/psets.h"
 
-/**
- * Describes (another step's without what concerns this node) the session, the job and its
+/** Describes (another step's without what concerns this node) the session, the job and its
  * applications (PMIx_server_register_nspace's `info`).
  * @param psets the namespace's sets
  * @param session libpmix knows what belongs to its session, and keeps what it is told again; the
  * session's id alone is given
  * @param list empty; infos_free() it. `failed` in it says whether memory ran out.
- * @thread any but PMIx's
- */
+ * @thread any but PMIx's */
 void keys_describe_job(struct infos *list, const struct nspace *ns, const struct psets *psets,
                        bool session);
 
-/**
- * Appends nodes from @p first on, with their processes, until @p list has @p most entries or more.
+/** Appends nodes from @p first on, with their processes, until @p list has @p most entries or more.
  * @param brief keys_are_brief()
  * @return the first node that was not described
- * @thread the same
- */
+ * @thread the same */
 uint32_t keys_describe_nodes(struct infos *list, const struct nspace *ns, uint32_t first,
                              size_t most, bool brief);
 
 /** @return whether libpmix is told of processes of other nodes only what clients do not ask for:
- * the step is wide, and its memory matters. @thread any */
+ * the step is wide, and its memory matters. */
 bool keys_are_brief(const struct boot *boot, uint32_t library);
 
-/** Appends the keys of one process that libpmix was not told then. @thread any */
+/** Appends the keys of one process that libpmix was not told then. */
 void keys_describe_rank(struct infos *list, const struct nspace *ns, uint32_t rank);
 
 /** @return the directory of this namespace (PMIX_NSDIR) below the server's, malloc()ed */

@@ -4,6 +4,7 @@
  * asks by name. docs/libpmix.md shows the table.
  *
  * A release is one number, 0xMMmmrr, as server.h has it.
+ * @thread any
  */
 #pragma once
 
@@ -61,16 +62,13 @@ struct library_row {
 
 enum { LIBRARY_TEXT_SIZE = 36 /**< of library_text()'s buffer, bytes */ };
 
-/**
- * Reads the release that runs, and compares it with the headers.
+/** Reads the release that runs, and compares it with the headers.
  * @param version PMIx_Get_version()'s, such as "OpenPMIx 5.0.7, repo rev: …"
  * @param library it, also when -1 is returned
- * @return 0, or -1 with the reason in @p err: muster was built for another major number
- * @thread any
- */
+ * @return 0, or -1 with the reason in @p err: muster was built for another major number */
 int library_read(const char *version, uint32_t *library, struct err *err);
 
-/** @return whether @p library has @p trait @thread any */
+/** @return whether @p library has @p trait */
 bool library_has(uint32_t library, enum library_trait trait);
 
 /** @return bytes that libpmix takes at most while it has a namespace of @p nnodes nodes and
@@ -78,11 +76,11 @@ bool library_has(uint32_t library, enum library_trait trait);
  * any */
 uint64_t library_needs(uint32_t library, uint32_t nnodes, uint32_t ntasks);
 
-/** @return "major.minor.release" in @p text, of LIBRARY_TEXT_SIZE bytes @thread any */
+/** @return "major.minor.release" in @p text, of LIBRARY_TEXT_SIZE bytes */
 const char *library_text(uint32_t library, char *text);
 
-/** @return the row's advice, such as "needs libpmix 7 or newer on every node" @thread any */
+/** @return the row's advice, such as "needs libpmix 7 or newer on every node" */
 const char *library_advice(enum library_trait trait);
 
-/** @return the table's row, static @thread any */
+/** @return the table's row, static */
 const struct library_row *library_row(enum library_trait trait);

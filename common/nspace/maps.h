@@ -21,9 +21,7 @@ char *map_nodes(const struct boot *boot, int64_t app);
 /** The processors of a cpu_set_t: "0-3,8" (PMIX_CPUSET). @param size of the set in bytes */
 char *map_cpus(const cpu_set_t *set, size_t size);
 
-/**
- * The ranks in ANL notation (PMIX_ANL_MAP): "(vector,(0,2,4))" puts four ranks on each of two nodes
- * from node 0 on; further triples go on from there. Where a whole sequence of triples repeats, as
- * in cyclic layouts, it stands once: readers begin again at its end.
- */
+/** The ranks in ANL notation (PMIX_ANL_MAP): "(vector,(0,2,4))" puts four ranks on each of two
+ * nodes from node 0 on; further triples go on from there. Where a whole sequence of triples
+ * repeats, as in cyclic layouts, it stands once: readers begin again at its end. */
 char *map_anl(const struct nspace *ns);

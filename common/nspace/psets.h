@@ -28,11 +28,9 @@ struct psets {
     struct pset *sets; /**< in the text's order */
 };
 
-/**
- * Reads the sets of @p boot's namespace: of its setting BOOT_PSETS, or of its components.
+/** Reads the sets of @p boot's namespace: of its setting BOOT_PSETS, or of its components.
  * @param psets filled in; psets_free() it also after an error
- * @return 0, or -1 with what is wrong and what to do in @p err
- */
+ * @return 0, or -1 with what is wrong and what to do in @p err */
 int psets_read(struct psets *psets, const struct boot *boot, struct err *err);
 
 /** Adds a set. @param members canonical; copied

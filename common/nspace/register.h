@@ -7,28 +7,24 @@
 #include "common/nspace/nspace.h"
 #include "common/nspace/psets.h"
 
-/**
- * Registers the namespace with all its keys, and the processes of this node as clients
+/** Registers the namespace with all its keys, and the processes of this node as clients
  * (PMIx_server_register_nspace, PMIx_server_register_client).
  * @param psets its sets, for each process's key
  * @param library the libpmix that runs
  * @return 0, or -1 with the reason in @p err
- * @thread any but PMIx's; blocks until libpmix is done
- */
+ * @thread any but PMIx's; blocks until libpmix is done */
 int register_namespace(const struct nspace *ns, const struct psets *psets, uint32_t library,
                        struct err *err);
 
 /** What libpmix is to be told of another step's namespace. */
 struct registration;
 
-/**
- * Prepares another step's namespace with all that is known of it, so that its processes can be
+/** Prepares another step's namespace with all that is known of it, so that its processes can be
  * members of groups here, and their keys are found (PMIx_server_register_nspace with no local
  * process).
  * @param session libpmix knows the namespace's session
  * @return what register_keys() or register_there() takes
- * @thread any
- */
+ * @thread any */
 struct registration *register_prepare(const struct nspace *ns, const struct psets *psets,
                                       bool session);
 
@@ -62,22 +58,18 @@ void register_give_back(void);
  */
 int register_connection(const char *name, uint32_t size, uint32_t nlocal, struct err *err);
 
-/**
- * Defines a process set (PMIx_server_define_process_set): libpmix tells its clients by an event, or
- * when they register for it.
+/** Defines a process set (PMIx_server_define_process_set): libpmix tells its clients by an event,
+ * or when they register for it.
  * @param library the libpmix that runs
  * @return 0, or -1 with the reason in @p err
- * @thread any but PMIx's; blocks until libpmix is done
- */
+ * @thread any but PMIx's; blocks until libpmix is done */
 int register_set(const struct pset *set, uint32_t library, struct err *err);
 
 /** Deletes it, the same way. */
 void register_set_end(const struct pset *set);
 
-/**
- * The environment that the process in @p slot of this node must be started with
+/** The environment that the process in @p slot of this node must be started with
  * (PMIx_server_setup_fork).
  * @param env NULL-terminated "K=V" strings; the caller frees them and the array
- * @return 0, or -1 with the reason in @p err
- */
+ * @return 0, or -1 with the reason in @p err */
 int register_environment(const struct nspace *ns, uint32_t slot, char ***env, struct err *err);

@@ -63,11 +63,9 @@ void registry_order(struct registry *registry, const char *id, const struct proc
 /** Appends the members in their order to @p list. */
 void registry_list(const struct registry_entry *entry, struct proclist *list);
 
-/**
- * Adds what a process that is named by a group's id means: the member of that group rank, or all.
+/** Adds what a process that is named by a group's id means: the member of that group rank, or all.
  * @param all whether it is a wildcard
- * @return whether a group with members here has that id; *rc is -1 when there is no such rank
- */
+ * @return whether a group with members here has that id; *rc is -1 when there is no such rank */
 bool registry_expand(const struct registry *registry, struct procset *set, const char *id,
                      uint32_t rank, bool all, int *rc);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Everything that one muster-server owns: the loop, and what lives on it.
+ * @thread the loop's
  */
 #pragma once
 
@@ -229,52 +230,47 @@ struct server {
                       tree_arity says */
 };
 
-/** Has @p item run once a loss of tasks was told. @thread the loop's */
+/** Has @p item run once a loss of tasks was told. */
 void server_hold(struct server *server, struct handoff_item *item);
 
-/** Runs what was held. @thread the loop's */
+/** Runs what was held. */
 void server_resume(struct server *server);
 
 /** Runs the loop until something has happened, a timer included. @param ms the most; -1: no limit
- * @return whether the loop can go on @thread the loop's */
+ * @return whether the loop can go on */
 bool server_turn(struct server *server, int64_t ms);
 
-/** @param what BOOT_SAYS_… (boot.h) @return whether the launcher takes it @thread the loop's */
+/** @param what BOOT_SAYS_… (boot.h) @return whether the launcher takes it */
 bool server_tell_launcher(unsigned char what);
 
-/**
- * Has the RM end the step, and tells the other servers that it does. The user reads ending->why
+/** Has the RM end the step, and tells the other servers that it does. The user reads ending->why
  * once: from the RM (rm_ops.shows_why), unless ending->told, or in an error that a server logs.
  * Tasks that live some seconds later are killed, by each server on its own node.
  * @param ending why, and with which status; borrowed
  * @param teller the node of the server that tells the user, where the RM does not: this one, as a
- * rule; or ENDING_…
- * @thread the loop's
- */
+ * rule; or ENDING_… */
 void server_end_step(struct server *server, const struct rm_ending *ending, uint32_t teller);
 
 /** The step is to end: deaths of its tasks are no news any more, and tasks that live on for
- * SERVER_KILL_MS are killed. @thread the loop's */
+ * SERVER_KILL_MS are killed. */
 void server_is_to_end(struct server *server);
 
 /** Has deadlines of operations stand still while processes of the step are stopped, by job control
- * or for a debugger, and go on afterwards: these are not late. Called when that may have changed.
- * @thread the loop's */
+ * or for a debugger, and go on afterwards: these are not late. Called when that may change. */
 void server_stand_still(struct server *server);
 
-/** @return whether the server of another node is not there any more, as far as this one knows
- * @thread the loop's */
+/** @return whether the server of another node is not there any more, as far as this one knows */
 bool server_has_left(const struct server *server, uint32_t node);
 
 /** Says something to all servers of the step, which hear it in the order of all such words.
- * @param message type byte and body of a frame; its bytes are taken @thread the loop's */
+ * @param message type byte and body of a frame; its bytes are taken */
 void server_say(struct server *server, struct wire_out *message);
 
 /** Tells the RM's back end what this server has learnt of another one, where it asks for that. Of
- * one that has left nothing is kept any more. @thread the loop's */
+ * one that has left nothing is kept any more. */
 void server_learn(struct server *server, uint32_t node, enum rm_fact fact);
 
-/** @return how many processes of this node are in a set @thread the loop's */
+/** @return how many processes of this node are in a set */
 uint32_t server_members_here(const struct server *server, const struct procset *set);
 
 /* Entries of the environments that parts of a server are given; @p arg is the server. @thread the
@@ -283,6 +279,5 @@ uint32_t server_members_here(const struct server *server, const struct procset *
 /** @return 0 and the server of a process, or -1 when there is no such process */
 int server_node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node);
 
-/** @return the first server of the step that has not left: it speaks for the step. At most this one
- * @thread the loop's */
+/** @return the first server that has not left: it speaks for the step. At most this one */
 uint32_t server_first(const struct server *server);

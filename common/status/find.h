@@ -54,17 +54,13 @@ const char *find_unit(const struct find *find, const char *step);
 /** @return how messages name a user: by name, else "uid 4711"; @p buf */
 const char *find_user_name(uid_t uid, char *buf, size_t cap);
 
-/**
- * @param found set to whose server was asked
- * @return the server's answer, which the caller frees; NULL with one sentence in @p err
- */
+/** @param found set to whose server was asked
+ * @return the server's answer, which the caller frees; NULL with one sentence in @p err */
 char *find_state(const struct find *find, struct found *found, struct err *err);
 
-/**
- * The same of this node alone, and the server guards its tasks from then on: when the connection
+/** The same of this node alone, and the server guards its tasks from then on: when the connection
  * ends, it has those go on that a tool has left stopped (docs/wire.md).
- * @param found its guard is set
- */
+ * @param found its guard is set */
 char *find_guarded(const struct find *find, struct found *found, struct err *err);
 
 /** Ends that. @param well nothing was left stopped, as far as is known */
@@ -76,10 +72,8 @@ struct find_step {
     uid_t owner;
 };
 
-/**
- * Lists the steps that have a server here which is there, in the order of their names, each once.
+/** Lists the steps that have a server here which is there, in the order of their names, each once.
  * @param find its step is NULL
  * @param n set to their number
- * @return what the caller frees, or NULL with the reason in @p err
- */
+ * @return what the caller frees, or NULL with the reason in @p err */
 struct find_step *find_steps(const struct find *find, size_t *n, struct err *err);

@@ -8,14 +8,12 @@
 
 #include <json-c/json.h>
 
-/**
- * Asks this node's server for its state, and for its guard (find_guarded()). Root becomes the
+/** Asks this node's server for its state, and for its guard (find_guarded()). Root becomes the
  * step's owner, and stays that: what the owner has in files and memory is read by others' parsers.
  * @param found its guard is to be ended by find_let_go()
- * @param node  set to the server's state, which is a part of what is returned
+ * @param node set to the server's state, which is a part of what is returned
  * @return {"nodes":[STATE],"silent":[]}, which the caller puts; NULL with the reason in @p err, and
- * then nothing is guarded
- */
+ * then nothing is guarded */
 json_object *here_begin(const struct find *find, struct found *found, json_object **node,
                         struct err *err);
 

@@ -12,11 +12,9 @@
 
 struct reach;
 
-/**
- * Takes one directory in which a server's directory may be.
- * @param dir  borrowed; NULL: where muster.json says, or /tmp
- * @param step as servers' directories name it, borrowed; NULL: any
- */
+/** Takes one directory in which a server's directory may be.
+ * @param dir borrowed; NULL: where muster.json says, or /tmp
+ * @param step as servers' directories name it, borrowed; NULL: any */
 typedef void place_visit_fn(void *arg, const char *dir, const char *step);
 
 struct place {

@@ -4,6 +4,7 @@
  *
  * Root starts them as the owner of a step, to whom its terminal does not belong: they get none of
  * its descriptors then (reads_out, reads_errors and no_input).
+ * @thread any, unless said
  */
 #pragma once
 
@@ -37,7 +38,7 @@ struct program_plan {
  * takes its end for ours */
 int program_start(struct program *program, const struct program_plan *plan);
 
-/** Waits for its end. @return as of waitpid(), or -1 @thread any */
+/** Waits for its end. @return as of waitpid(), or -1 */
 int program_end(struct program *program);
 
 /** Runs a program that says little. @param ms until it is killed
@@ -47,9 +48,9 @@ int program_end(struct program *program);
  * 0, or was killed. @thread as of program_start() */
 char *program_ask(char *const argv[], int ms, char *why, size_t cap);
 
-/** Looks for a program in PATH. @return whether there is one @thread any */
+/** Looks for a program in PATH. @return whether there is one */
 bool program_is_there(const char *name);
 
 /** Lowers our own limit of memory, so that nothing that others say makes us run out of it.
- * @return the limit before that, for the programs that are started @thread any */
+ * @return the limit before that, for the programs that are started */
 struct rlimit program_limit_memory(unsigned long bytes);

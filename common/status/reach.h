@@ -2,6 +2,7 @@
 /** @file
  * How a program comes to run once on each node of a step: command lines that a resource manager's
  * place (place.h) makes.
+ * @thread any
  */
 #pragma once
 
@@ -37,20 +38,18 @@ struct reach {
  * @param before up to a NULL; NULL: nothing
  * @param dir    where the server's directory is; NULL: the program finds that out
  * @param env, nodes taken over: malloc()ed, with their texts
- * @return 0, or -1 with the reason in @p err: out of memory @thread any */
+ * @return 0, or -1 with the reason in @p err: out of memory */
 int reach_add(struct reach *reach, const char *const *before, const char *dir, const char *step,
               char **env, char **nodes, struct err *err);
 
-/**
- * Has the first place that knows a step fill in the command lines.
+/** Has the first place that knows a step fill in the command lines.
  * @param places up to a NULL
- * @return 0 with at least one line, or -1 with the reason in @p err @thread any
- */
+ * @return 0 with at least one line, or -1 with the reason in @p err */
 int reach_find(struct reach *reach, const struct place *const *places, const char *step,
                struct err *err);
 
 /** Adds a text to a list up to a NULL. @return the list, or NULL when out of memory: then the
- * whole list is freed @thread any */
+ * whole list is freed */
 char **reach_word(char **list, const char *word);
 
 void reach_free_list(char **list);

@@ -9,22 +9,18 @@
 #include <json-c/json.h>
 #include <sys/resource.h>
 
-/**
- * The state of this node's server, with the stacks of its tasks. Root becomes the step's owner for
+/** The state of this node's server, with the stacks of its tasks. Root becomes the step's owner for
  * it, and stays that: what the owner's programs have in their files and memory is read by others'
  * parsers.
  * @param memory limit of the programs that take stacks
  * @return {"nodes":[STATE],"silent":[]}, which the caller puts; NULL with the reason in @p err
- * @thread one, which lives on
- */
+ * @thread one, which lives on */
 json_object *stacks_here(const struct find *find, const struct rlimit *memory, struct found *found,
                          struct err *err);
 
-/**
- * The same of all nodes: has this program started on each of them, with --pieces.
+/** The same of all nodes: has this program started on each of them, with --pieces.
  * @param program path of this program
- * @param found   its owner is set
- */
+ * @param found its owner is set */
 json_object *stacks_everywhere(const struct find *find, const char *program,
                                const struct rlimit *memory, struct found *found, struct err *err);
 

@@ -12,6 +12,7 @@
  * its server then says which. That deadline stands still during a pause. A call that was cancelled
  * is answered at once, and its server asks the same nodes to forget it: the same question without a
  * deadline.
+ * @thread the loop's, unless said
  */
 #pragma once
 
@@ -37,7 +38,7 @@ struct checkpoint_order {
     int sig;                   /**< what the processes get; 0: the event */
 };
 
-/** @param answer given later @thread the loop's */
+/** @param answer given later */
 void checkpoint_begin(struct server *server, const struct checkpoint_order *order,
                       struct answer answer);
 
@@ -51,10 +52,10 @@ bool checkpoints_cancel(struct server *server, const char *request, const char *
                         uint32_t rank);
 
 /** A task of this node has raised PMIX_JCTRL_CHECKPOINT_COMPLETE: the checkpoint that it was asked
- * for first is done. @thread the loop's */
+ * for first is done. */
 void checkpoint_done(struct server *server, uint32_t rank);
 
-/** It has finalized or ended. @thread the loop's */
+/** It has finalized or ended. */
 void checkpoint_task_gone(struct server *server, uint32_t rank);
 
 /** Frees what other servers have asked for. @thread the loop's, after libpmix ended */

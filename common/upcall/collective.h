@@ -6,6 +6,7 @@
  * every leader of a bootstrap is handed up by itself. libpmix answers all that it has of an id with
  * the first callback, and frees what the other callbacks would need: pending.c lets one request of
  * an id answer and drops those that it covers.
+ * @thread the loop's, unless said
  */
 #pragma once
 
@@ -99,15 +100,13 @@ struct collective *collective_new(enum coll_kind kind, const char *id, const pmi
 /** Reads the directives that every collective has. Each of several local copies counts: the
  * shortest timeout, and the first status that is a failure. @thread PMIx's */
 void collective_directives(struct collective *c, const pmix_info_t info[], size_t ninfo);
-/** Has the engine do it; the run() of a request. @thread the loop's */
+/** Has the engine do it; the run() of a request. */
 void collective_run(struct handoff_item *item);
 
-/** Makes the canonical participants: sorted, with wildcards expanded. @return 0, or -1
- * @thread the loop's */
+/** Makes the canonical participants: sorted, with wildcards expanded. @return 0, or -1 */
 int collective_expand(struct collective *c);
 
-/** Sets what the engine knows the operation by. @return 0, or -1: an added process is none
- * @thread the loop's */
+/** Sets what the engine knows the operation by. @return 0, or -1: an added process is none */
 int collective_prepare(struct collective *c);
 
 /* survive.c */
@@ -120,8 +119,7 @@ void survive_check(struct collective *c);
 
 /** Whether the operation is to go on without participants that are lost. */
 bool survive_wants(const struct collective *c);
-/** Tries again without the lost. @return whether it does; then the call is the engine's
- */
+/** Tries again without the lost. @return whether it does; then the call is the engine's */
 bool survive_again(struct collective *c, const struct engine_result *result);
 /** Tells the members here without which processes the operation went on (PMIX_GROUP_MEMBER_FAILED),
  * unless they know. */
@@ -131,11 +129,10 @@ void survive_tell(const struct collective *c);
  * host knew of it, so one server tells the participants there. */
 void survive_failed(const struct collective *c, const struct procset *gone);
 
-/** @return whether the call of a leader names its own process alone. @thread the loop's */
+/** @return whether the call of a leader names its own process alone. */
 bool members_leads_alone(const struct collective *c);
 
-/** Sets the added members, and the caller. @return 0, or -1
- * @thread the loop's */
+/** Sets the added members, and the caller. @return 0, or -1 */
 int members_expand(struct collective *c);
 
 /** Adds a process, or all that a wildcard means, to @p set. @return 0, or -1 */
@@ -177,15 +174,15 @@ bool pending_is_behind(const struct collective *c);
  */
 void pending_cancelled(struct handoff_item *item);
 
-/** Answers and frees the request. @thread the loop's */
+/** Answers and frees the request. */
 void collective_complete(struct collective *c, const struct engine_result *result);
-/** Answers and frees the request of a connect or a disconnect: connect.c. @thread the loop's */
+/** Answers and frees the request of a connect or a disconnect: connect.c. */
 void connect_complete(struct collective *c, const struct engine_result *result);
 
 /** Looks into the book and tells of the call, once, before it is the engine's: connect.c. */
 void connect_begin(struct collective *c);
 /** Answers with the status that stands in the call, without asking another server; the run() of a
- * request that has no participants. @thread the loop's */
+ * request that has no participants. */
 void collective_refuse(struct handoff_item *item);
 
 void collective_free(struct collective *c);

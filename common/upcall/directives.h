@@ -34,12 +34,10 @@ enum directives_call {
     CALL_ALLOCATE = 1 << 18,
 };
 
-/**
- * Looks at the directives of a call. Each fault is logged, as refused() does it.
+/** Looks at the directives of a call. Each fault is logged, as refused() does it.
  * @param of what the call is about, such as a group's id; or ""
  * @return PMIX_SUCCESS; or the first fault: PMIX_ERR_BAD_PARAM for a value that a directive cannot
- * have, PMIX_ERR_NOT_SUPPORTED for one that has PMIX_INFO_REQD and is not served in this call
- */
+ * have, PMIX_ERR_NOT_SUPPORTED for one that has PMIX_INFO_REQD and is not served in this call */
 pmix_status_t directives_check(enum directives_call call, const char *of, const pmix_info_t info[],
                                size_t ninfo);
 

@@ -2,6 +2,7 @@
 /** @file
  * Which processes of the node may have called PMIx_IOF_pull: libpmix tells no host. A process may
  * have done so if it was connected when a pull came.
+ * @thread PMIx's, unless said
  */
 #pragma once
 
@@ -17,10 +18,10 @@ struct pullers {
     struct puller *list;    /**< all processes that are connected; the loop's */
 };
 
-/** A pull has come. @thread PMIx's */
+/** A pull has come. */
 void pullers_pull(struct pullers *all);
 
-/** @return what pullers_came() is to be told of a process that has just connected @thread PMIx's */
+/** @return what pullers_came() is to be told of a process that has just connected */
 uint64_t pullers_now(const struct pullers *all);
 
 /** A process has connected. One whose child connects by the same name has two connections.

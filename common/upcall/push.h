@@ -17,6 +17,7 @@
  * answers. So what waits is bounded: a push that does not fit into PUSH_BYTES is refused, and so is
  * all that follows, lest the process reads a file with a hole. The end of file comes then only when
  * the process that has spawned is gone.
+ * @thread the loop's, unless said
  */
 #pragma once
 
@@ -33,26 +34,23 @@ enum {
 struct inlet;
 
 /** A process spawns others that take input. @param rank of the process that takes input, or
- * PMIX_RANK_WILDCARD: all @thread the loop's */
+ * PMIX_RANK_WILDCARD: all */
 struct inlet *inlet_new(struct server *server, const pmix_proc_t *parent, uint32_t rank);
 
-/** The spawn was answered. @param nspace the spawned one @thread the loop's */
+/** The spawn was answered. @param nspace the spawned one */
 void inlet_open(struct inlet *inlet, const char *nspace);
 
-/** The spawn has failed. @thread the loop's */
+/** The spawn has failed. */
 void inlet_drop(struct inlet *inlet);
 
-/** A process or tool has finalized, or is lost. @thread the loop's */
+/** A process or tool has finalized, or is lost. */
 void pushes_parent_gone(struct server *server, const char *nspace, uint32_t rank);
 
-/** The servers of a namespace are gone. @thread the loop's */
+/** The servers of a namespace are gone. */
 void pushes_nspace_ended(struct server *server, const char *nspace);
 
-/**
- * Whether something that was pushed, or the end of file behind it, has not arrived yet.
- * @param tell for each spawned step a line, as this is given up
- * @thread the loop's
- */
+/** Whether something that was pushed, or the end of file behind it, has not arrived yet.
+ * @param tell for each spawned step a line, as this is given up */
 bool pushes_wait(const struct server *server, bool tell);
 
 /** @thread the loop's, after libpmix has ended and all questions were answered */

@@ -10,6 +10,7 @@
  *     spawn.c             loop: rm_ops.spawn, and its news: all servers of the step learn of the
  *                         namespace, then the call is answered; the event of the end comes later,
  *                         behind the output
+ * @thread the loop's, unless said
  */
 #pragma once
 
@@ -88,12 +89,12 @@ bool spawn_hosts(struct spawn *spawn, const struct spawn_wants *wants, uint32_t 
                  struct wire_out *out);
 
 /** Has @p done run once the namespace that daemons are for is known, or is not to be had; perhaps
- * before this returns. @thread the loop's */
+ * before this returns. */
 void spawn_seek(struct spawn *spawn, void (*done)(struct seek_wait *wait));
 
-/** Says how many daemons there are, and on which nodes, or refuses the call. @thread the loop's */
+/** Says how many daemons there are, and on which nodes, or refuses the call. */
 void spawn_daemons(struct spawn *spawn);
 
 /** Answers the call, once, and has libpmix know the child's namespace. Does not free the spawn: if
- * the step has ended, the caller of this function frees it. @thread the loop's */
+ * the step has ended, the caller of this function frees it. */
 void spawn_answer(struct spawn *spawn, pmix_status_t status);

@@ -4,6 +4,7 @@
  *
  * An upcall runs on libpmix's thread. It validates, copies and posts (post.h); the posted request
  * does the rest on the loop.
+ * @thread PMIx's, unless said
  */
 #pragma once
 
@@ -21,7 +22,7 @@ int upcall_open(struct server *server, struct err *err);
  * @thread the loop's, after it ran */
 void upcall_close(void);
 
-/** A connection of task @p slot has ended. @thread PMIx's */
+/** A connection of task @p slot has ended. */
 void upcall_connection_ended(uint32_t slot, enum conns_end end);
 
 /* Clients that are lost: forget.c. */
@@ -35,15 +36,14 @@ int upcall_watch_clients(struct err *err);
 /** Registers with libpmix for the alerts of its monitors, which go to the other nodes. @return 0,
  * or -1 with the reason in @p err. @thread the loop's; blocks until libpmix has registered it */
 int upcall_watch_alerts(struct err *err);
-/** Notes that a client has connected or finalized. @thread PMIx's */
+/** Notes that a client has connected or finalized. */
 void upcall_count_client(const pmix_proc_t *proc, bool connected);
-/** @return whether @p key of @p proc was not told to libpmix (keys_are_brief()). @thread PMIx's */
+/** @return whether @p key of @p proc was not told to libpmix (keys_are_brief()). */
 bool upcall_withheld(const pmix_proc_t *proc, const char *key);
 /** Has libpmix keep a little less of each process of a wide step.
  * @thread the loop's, before libpmix is started */
 void upcall_save_memory(const struct server *server);
-/** Has libpmix store all such keys of @p proc, and answers a direct modex.
- * @thread PMIx's */
+/** Has libpmix store all such keys of @p proc, and answers a direct modex. */
 pmix_status_t upcall_give(const pmix_proc_t *proc, pmix_modex_cbfunc_t cbfunc, void *cbdata);
 
 /** A client has come: what libpmix frees once clients have what they ask for goes back to the

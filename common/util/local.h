@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Unix sockets within a node: one's own, and which process is at the other end.
+ * @thread any
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 /** Makes a socket of that name, which only this user may connect to.
- * @return a non-blocking descriptor, to be listened on, or -1 with errno set @thread any */
+ * @return a non-blocking descriptor, to be listened on, or -1 with errno set */
 static inline int local_bind(const char *dir, const char *name)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -32,7 +33,7 @@ static inline int local_bind(const char *dir, const char *name)
 }
 
 /** @return the uid of the process that has made the other end of @p fd, as the kernel noted it
- * then, or (uid_t)-1, which no process has @thread any */
+ * then, or (uid_t)-1, which no process has */
 static inline uid_t local_peer(int fd)
 {
     struct ucred cred;
@@ -40,7 +41,7 @@ static inline uid_t local_peer(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.uid : (uid_t)-1;
 }
 
-/** @return the id of that process, or 0: it is not known here @thread any */
+/** @return the id of that process, or 0: it is not known here */
 static inline pid_t local_peer_pid(int fd)
 {
     struct ucred cred;

@@ -22,12 +22,10 @@ struct log_own {
     void *arg;                 /**< of that */
 };
 
-/**
- * Opens the file as the process's own user: a regular file of that user, which is made where it is
+/** Opens the file as the process's own user: a regular file of that user, which is made where it is
  * missing, or a terminal; no symbolic link.
  * @param path absolute; each "%n" stands for @p node
- * @return 0, or -1 with @p err set
- */
+ * @return 0, or -1 with @p err set */
 int log_own_open(struct log_own *own, const char *path, const char *node, struct err *err);
 
 /** A sink for log_open(), with a struct log_own as its argument; the level there is

@@ -17,12 +17,10 @@ struct log_syslog {
     int fd;           /**< -1: not connected */
 };
 
-/**
- * Connects.
+/** Connects.
  * @param path a datagram socket, LOG_SYSLOG_PATH but for tests; borrowed
  * @param name borrowed
- * @return 0, or -1 with @p err set and nothing to close
- */
+ * @return 0, or -1 with @p err set and nothing to close */
 int log_syslog_open(struct log_syslog *syslog, const char *path, const char *name, struct err *err);
 
 /** A sink for log_open(), with a struct log_syslog as its argument. Errors go to standard error as

@@ -16,12 +16,10 @@ struct states {
     int nevents;
 };
 
-/**
- * Looks up what follows. Logs a change of state at level debug, and an event that cannot happen as
+/** Looks up what follows. Logs a change of state at level debug, and an event that cannot happen as
  * a warning.
  * @param of whose life it is, for the log
  * @return the next state, or STATES_NONE: it cannot happen
- * @thread any
- */
+ * @thread any */
 int states_next(const struct states *states, int state, int event, const char *of, ...)
     __attribute__((format(printf, 4, 5)));

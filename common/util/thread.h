@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Threads: how one begins, and how its end is waited for.
+ * @thread any
  */
 #pragma once
 
@@ -19,7 +20,7 @@ enum { THREAD_NAP_MS = 10 /* between looks for its end, at most */ };
 /** Starts a thread that no signal of the process reaches, because handlers are the launcher's and
  * expect its own threads. Signals by which the thread's own fault is told are not blocked: a server
  * that crashes has last words (server/process/crash.h).
- * @return 0 or an error number @thread any */
+ * @return 0 or an error number */
 static inline int thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 {
     sigset_t signals, before;
@@ -35,7 +36,7 @@ static inline int thread_start(pthread_t *thread, void *(*run)(void *arg), void 
 }
 
 /** Before a thread is left behind: its code is not to be unloaded with the plugin that has it.
- * @return whether that cannot happen any more @thread any */
+ * @return whether that cannot happen any more */
 static inline bool thread_stay_loaded(void)
 {
     Dl_info info;
@@ -49,7 +50,7 @@ static inline bool thread_stay_loaded(void)
 /** Joins @p thread if it ends until @p deadline, a value of now_ms(), so by the monotonic clock.
  * pthread_clockjoin_np() does that, too. But ThreadSanitizer does not know that function, and
  * reports what follows it as a race.
- * @return whether it ended @thread any */
+ * @return whether it ended */
 static inline bool thread_join_until(pthread_t thread, int64_t deadline)
 {
     for (int ms = 1; pthread_tryjoin_np(thread, NULL) != 0;

@@ -7,12 +7,10 @@
 
 #include "common/server/server.h"
 
-/**
- * Builds the server from its boot message; libpmix is not started yet.
+/** Builds the server from its boot message; libpmix is not started yet.
  * @param server all zero but for boot and conf
  * @return 0, or -1 with the reason in @p err; server_close() it either way
- * @thread the loop's
- */
+ * @thread the loop's */
 int server_open(struct server *server, struct err *err);
 
 /** Runs until the launcher shuts its side. @thread the loop's */

@@ -6,11 +6,9 @@
 
 #include "common/server/server.h"
 
-/**
- * Reads the installed file, lays over it what the launcher passes of the resource manager's own
+/** Reads the installed file, lays over it what the launcher passes of the resource manager's own
  * configuration, and over that what the user has given for the step.
  * @param server conf and sources are set; boot has been read
  * @return 0, or -1 with the reason in @p err
- * @thread the loop's, before it runs
- */
+ * @thread the loop's, before it runs */
 int server_settings(struct server *server, struct err *err);

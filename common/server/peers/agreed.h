@@ -30,9 +30,8 @@ void agreed_early(struct server *server, uint32_t from, const void *body, size_t
 void agreed_lost(void *arg, uint32_t node, const char *why);
 
 /** Tells the server that is to know it which other steps are to hear of this step's end, and what
- * was counted (totals.h). This one
- * leaves: each server that leaves does so before its wish, and hands on what it is told afterwards,
- * so the head knows before all go. */
+ * was counted (totals.h). This one leaves: each server that leaves does so before its wish, and
+ * hands on what it is told afterwards, so the head knows before all go. */
 void agreed_hand_over(struct server *server);
 
 /** Leaves the view, and runs the loop until the others let this server go, or for a moment.

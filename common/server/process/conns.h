@@ -25,6 +25,7 @@
  *
  * We know the connection's descriptor, as libpmix calls event_assign() for it after the upcall
  * client_connected, in the same thread. It calls shutdown() when it closes a connection.
+ * @thread PMIx's, unless said
  */
 #pragma once
 
@@ -44,19 +45,18 @@ enum conns_end {
 
 /** @param ntasks of this node @param hold of how many ends beside libpmix is not told
  * @param one_by_one libpmix sees no second end before it has done all that the first one begins
- * @param on_end @thread PMIx's
+ * @param on_end
  * @thread before libpmix listens */
 void conns_open(uint32_t ntasks, unsigned hold, bool one_by_one,
                 void (*on_end)(uint32_t slot, enum conns_end end));
 /** @thread after libpmix ended */
 void conns_close(void);
 
-/** The rank of task @p slot has connected. @return whether that is the task's own connection
- * @thread PMIx's */
+/** The rank of task @p slot has connected. @return whether that is the task's own connection */
 bool conns_connected(uint32_t slot);
 
 /** One of the rank's processes has called PMIx_Finalize. @param pid the task's, or 0: not known
- * @return whether it is the task; else its end says which one it is @thread PMIx's */
+ * @return whether it is the task; else its end says which one it is */
 bool conns_finalized(uint32_t slot, pid_t pid);
 
 /** libpmix assigns an event, which may be that of a new connection: then another callback may take

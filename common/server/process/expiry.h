@@ -7,10 +7,8 @@
  */
 #pragma once
 
-/**
- * A call has been handed up: libpmix's timer for it does not run out any more, whether it was set
+/** A call has been handed up: libpmix's timer for it does not run out any more, whether it was set
  * already or is set within this upcall's caller.
  * @param cbdata the upcall's, which is the object that the timer is of
- * @thread PMIx's
- */
+ * @thread PMIx's */
 void expiry_handed_up(const void *cbdata);

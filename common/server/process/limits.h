@@ -9,6 +9,7 @@
  *
  * So in a server malloc(), calloc(), realloc() and what calls them, such as strdup(), never return
  * NULL, and no code of the server alone looks whether they do.
+ * @thread any, unless said
  */
 #pragma once
 
@@ -43,22 +44,22 @@ int limits_memory(int mib, uint64_t besides, const char *who, struct err *err);
 
 /** Looks whether the node has so much memory left.
  * @param bytes that libpmix needs for a step of @p nnodes nodes and @p ntasks tasks
- * @return 0, or -1 with the reason in @p err. @thread any */
+ * @return 0, or -1 with the reason in @p err. */
 int limits_step(uint64_t bytes, uint32_t nnodes, uint32_t ntasks, struct err *err);
 
 /** Looks whether there may be descriptors enough for so many tasks of this node.
  * @param spawned another step has started this one, so the tasks' output may go through the server
- * @return 0, or -1 with the reason in @p err. @thread any */
+ * @return 0, or -1 with the reason in @p err. */
 int limits_descriptors(uint32_t ntasks, bool spawned, struct err *err);
 
 /** @return how many direct connections to other servers there may be: four for each child in a tree
  * of servers, as long as that is no more than half of the descriptors that limits_descriptors()
- * does not count for @p ntasks tasks of this node. @thread any */
+ * does not count for @p ntasks tasks of this node. */
 unsigned limits_connections(unsigned arity, uint32_t ntasks, bool spawned);
 
 /** @return how many connections of processes that have ended may be kept open: a quarter of the
- * same descriptors, and no more than LIMITS_HELD_MAX @thread any */
+ * same descriptors, and no more than LIMITS_HELD_MAX */
 unsigned limits_held(uint32_t ntasks, bool spawned);
 
-/** Ends the process, as no descriptor is left for a connection. @thread any */
+/** Ends the process, as no descriptor is left for a connection. */
 void limits_no_descriptors(void) __attribute__((noreturn));

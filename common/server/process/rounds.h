@@ -16,6 +16,7 @@
  * task that goes on with one session, and is not waited for again.
  *
  * The same list of connections says whether one of them is congested.
+ * @thread PMIx's, unless said
  */
 #pragma once
 
@@ -34,7 +35,7 @@ void rounds_open(uint32_t ntasks);
 /** @thread after libpmix ended */
 void rounds_close(void);
 
-/** A task has connected, or finalized: counted by its slot on this node. @thread PMIx's */
+/** A task has connected, or finalized: counted by its slot on this node. */
 void rounds_connected(uint32_t slot);
 void rounds_finalized(uint32_t slot);
 
@@ -44,7 +45,7 @@ bool rounds_hold(void);
 /** A connection was accepted. @thread libpmix's, which accepts */
 void rounds_accepted(int fd);
 
-/** A connection has ended, though libpmix keeps it. @thread PMIx's */
+/** A connection has ended, though libpmix keeps it. */
 void rounds_left(int fd);
 
 /** @return whether some process of this node does not read what libpmix sends to it, so that what

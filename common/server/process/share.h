@@ -8,6 +8,7 @@
  *
  * Nothing here allocates by itself but opendir(), and nothing takes a lock of stdio's: it is called
  * within a call that asks for memory.
+ * @thread any
  */
 #pragma once
 
@@ -23,10 +24,8 @@ struct share {
 
 /** Adds up the servers of a user on this node but this process.
  * @param name what the kernel calls a server: 15 bytes at most
- * @param base bytes that a server has at its start
- * @thread any */
+ * @param base bytes that a server has at its start */
 struct share share_look(uid_t uid, const char *name, uint64_t base);
 
-/** @return bytes that this process may write to and does not share, 0: not known. @thread any
- */
+/** @return bytes that this process may write to and does not share, 0: not known. */
 uint64_t share_own(void);

@@ -13,13 +13,11 @@ struct streams;
 /** @return NULL: out of descriptors */
 struct streams *streams_new(struct server *server);
 
-/**
- * A process is about to become its program.
- * @param home  as launch/plan.h has it, or ""
+/** A process is about to become its program.
+ * @param home as launch/plan.h has it, or ""
  * @param input the last descriptor is for its input
- * @param fds   as launch/plan.h has them; taken over either way
- * @return false: they make no sense
- */
+ * @param fds as launch/plan.h has them; taken over either way
+ * @return false: they make no sense */
 bool streams_add(struct streams *streams, uint32_t rank, const char *home, bool input,
                  const int *fds, unsigned nfds);
 

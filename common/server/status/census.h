@@ -2,6 +2,7 @@
 /** @file
  * What a server knows of its own node's tasks and memory, taken for each question: see
  * docs/keys.md, "Queries". Other servers get it in the answer to ASK_QUERY.
+ * @thread any, unless said
  */
 #pragma once
 
@@ -35,22 +36,19 @@ struct census {
     uint32_t counted;    /**< tasks that this is the sum of */
 };
 
-/**
- * Looks at the tasks of this node. Only parts that are asked for are looked at.
+/** Looks at the tasks of this node. Only parts that are asked for are looked at.
  * @param parts of enum census_part
- * @thread the loop's
- */
+ * @thread the loop's */
 void census_take(const struct server *server, unsigned parts, struct census *census);
 
 /** Appends those parts:
  *     tasks    u32 count, { u32 rank, u32 pid, u8 state, i32 code, str program }…
  *     command  str
- *     memory   u64 KiB of the server, u64 KiB of the tasks, u32 tasks that were counted
- * @thread any */
+ *     memory   u64 KiB of the server, u64 KiB of the tasks, u32 tasks that were counted */
 void census_write(const struct census *census, unsigned parts, struct wire_out *out);
 
 /** Reads what census_write() wrote. @return 0, or -1 when the bytes are malformed; census_free() it
- * either way. @thread any */
+ * either way. */
 int census_read(struct census *census, unsigned parts, struct wire_in *in);
 
 void census_free(struct census *census);

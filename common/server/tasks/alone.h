@@ -27,10 +27,8 @@ void alone_ended(struct server *server, const struct task *task);
 
 void alone_free(struct server *server);
 
-/**
- * Looks for an MPI among the files that a process has mapped. Open MPI does not count: it asks for
+/** Looks for an MPI among the files that a process has mapped. Open MPI does not count: it asks for
  * PMIx.
  * @param maps a file such as /proc/PID/maps
- * @param name gets the name of its library, such as "libmpich.so.12"; "" for none
- */
+ * @param name gets the name of its library, such as "libmpich.so.12"; "" for none */
 void alone_find_mpi(const char *maps, char *name, size_t cap);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * A task of this node, from its start to its end, and what libpmix knows of it.
+ * @thread the loop's, unless said
  */
 #pragma once
 
@@ -59,25 +60,25 @@ struct task {
 };
 
 /** Makes a task's next step, if its table has one. @param rank for the log
- * @return whether it has @thread the loop's */
+ * @return whether it has */
 bool task_move(struct task *task, uint32_t rank, enum task_event event);
 
 /** @return "started", "connected", "cut", "finalized", "ended" or "lost" @thread any */
 const char *task_state_name(enum task_state state);
 
-/** @return whether its process is gone @thread the loop's */
+/** @return whether its process is gone */
 static inline bool task_has_ended(const struct task *task)
 {
     return task->state >= TASK_ENDED;
 }
 
-/** @return whether it would be lost if it ended now @thread the loop's */
+/** @return whether it would be lost if it ended now */
 static inline bool task_may_be_lost(const struct task *task)
 {
     return task->state == TASK_CONNECTED || task->state == TASK_CUT;
 }
 
-/** @return whether it ended between PMIx_Init and PMIx_Finalize @thread the loop's */
+/** @return whether it ended between PMIx_Init and PMIx_Finalize */
 static inline bool task_is_lost(const struct task *task)
 {
     return task->state >= TASK_LOST;
