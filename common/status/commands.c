@@ -154,8 +154,22 @@ void commands_free(struct commands *commands)
     free(commands);
 }
 
+/* In the new process: it tells of itself, since what it starts may be there before program_start()
+ * returns. */
+struct start {
+    const struct commands *commands;
+    int death;
+};
+
+static void begins(void *arg, bool does)
+{
+    const struct start *start = arg;
+    tell_keeper(start->commands, getpid(), does ? start->death : 0);
+}
+
 int commands_start(struct commands *commands, const struct command_plan *plan)
 {
+    struct start start = {commands, plan->death};
     struct command *command = &commands->list[commands->n];
     const struct program_plan program = {.argv = plan->argv,
                                          .env = plan->env,
@@ -164,7 +178,9 @@ int commands_start(struct commands *commands, const struct command_plan *plan)
                                          .reads_out = true,
                                          .reads_errors = true,
                                          .apart = true,
-                                         .no_input = true};
+                                         .no_input = true,
+                                         .begins = begins,
+                                         .arg = &start};
     bool root = geteuid() == 0; /* whose terminal is not the owner's to write to */
     snprintf(command->tag, sizeof command->tag, "%s", plan->tag != NULL ? plan->tag : "");
     command->out = (struct lines){.to = stdout, .mask = root};
@@ -174,7 +190,6 @@ int commands_start(struct commands *commands, const struct command_plan *plan)
     if (program_start(&command->program, &program) != 0)
         return -1;
     command->runs = true;
-    tell_keeper(commands, command->program.pid, plan->death);
     commands->n++;
     return 0;
 }

@@ -90,8 +90,12 @@ static _Noreturn void become(const struct program_plan *plan, pid_t parent,
         setrlimit(RLIMIT_AS, plan->memory);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    if (plan->begins != NULL)
+        plan->begins(plan->arg, true);
     execvpe(plan->argv[0], plan->argv, plan->env != NULL ? plan->env : environ);
     int error = errno;
+    if (plan->begins != NULL)
+        plan->begins(plan->arg, false);
     if (write(pipes->ready[1], &error, sizeof error) < 0)
         error = 0; /* nobody is there */
     _exit(127);

@@ -32,6 +32,9 @@ struct program_plan {
     bool apart;                  /**< by a pipe of its own */
     bool no_input;               /**< else it has ours */
     const struct rlimit *memory; /**< its limit; NULL: ours */
+    /** The new process calls it before its exec, and again if that has failed; or NULL. */
+    void (*begins)(void *arg, bool does);
+    void *arg;
 };
 
 /** @return 0, or -1 with errno set: it was not started @thread one, which lives on: the kernel
