@@ -25,7 +25,8 @@ struct attach_place {
 /** @return whether a command names a rank's number or process: it is to run once a rank */
 bool attach_is_for_ranks(char *const argv[]);
 
-/** Puts in what %n, %r and %p stand for, and % for %%. @return malloc()ed, or NULL: out of memory */
+/** Puts in what %n, %r and %p stand for, and % for %%. @return malloc()ed, or NULL: out of memory
+ */
 char *attach_expand(const char *word, const struct attach_place *place);
 
 /** Runs a command on this node, as the step's owner: once, or once for each rank

@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -36,6 +37,7 @@ struct command {
     struct program program;
     struct lines out, errors;
     bool runs, exited;
+    bool let_be; /* what it has started has its pipes open, and is not waited for */
 };
 
 struct commands {
@@ -45,9 +47,12 @@ struct commands {
     pid_t keeper_pid;
     struct pollfd *fds;
     int signals;      /* signalfd */
+    sigset_t before;  /* the signals that were blocked */
+    int stopped;      /* the signal that has ended them; 0: none */
+    bool late;        /* the first deadline has passed */
     int worst;        /* of the statuses */
     bool well;        /* all have ended by themselves */
-    int64_t deadline; /* to be killed at; 0: they are not to end */
+    int64_t deadline; /* to be ended at, or killed; 0: they are not to end */
     int sent;         /* the last signal; 0: none */
 };
 
@@ -129,7 +134,7 @@ struct commands *commands_new(size_t most)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, &commands->before);
     commands->well = true;
     commands->signals = signalfd(-1, &set, SFD_CLOEXEC);
     commands->list = calloc(most + 1, sizeof *commands->list);
@@ -149,6 +154,7 @@ void commands_free(struct commands *commands)
         close(commands->keeper);
     if (commands->keeper_pid > 0)
         waitpid(commands->keeper_pid, NULL, 0);
+    sigprocmask(SIG_SETMASK, &commands->before, NULL);
     free(commands->list);
     free(commands->fds);
     free(commands);
@@ -180,11 +186,14 @@ int commands_start(struct commands *commands, const struct command_plan *plan)
                                          .apart = true,
                                          .no_input = true,
                                          .begins = begins,
-                                         .arg = &start};
+                                         .arg = &start,
+                                         .memory = plan->memory};
     bool root = geteuid() == 0; /* whose terminal is not the owner's to write to */
+    bool taken = plan->take != NULL;
     snprintf(command->tag, sizeof command->tag, "%s", plan->tag != NULL ? plan->tag : "");
-    command->out = (struct lines){.to = stdout, .mask = root};
-    command->errors = (struct lines){.to = stderr, .mask = root};
+    command->out = (struct lines){
+        .to = taken ? NULL : stdout, .take = plan->take, .arg = plan->arg, .mask = root && !taken};
+    command->errors = (struct lines){.to = stderr, .mask = root || taken};
     if (plan->tag != NULL)
         command->out.tag = command->errors.tag = command->tag;
     if (program_start(&command->program, &program) != 0)
@@ -232,7 +241,7 @@ static void end_all(struct commands *commands, int sig)
     commands->deadline = now_ms() + (sig == SIGKILL ? CLOSE_MS : GRACE_MS);
     for (size_t i = 0; i < commands->n; i++)
         if (commands->sent == SIGKILL && commands->list[i].exited)
-            commands->list[i].out.to = NULL; /* what it has started is let be */
+            commands->list[i].let_be = true;
         else
             kill_group(&commands->list[i], sig);
     commands->sent = sig;
@@ -245,15 +254,17 @@ static void take_signal(struct commands *commands)
         return;
     if (info.ssi_signo == SIGCHLD)
         note_exits(commands);
-    else if (commands->sent == 0)
+    else if (commands->sent == 0) {
+        commands->stopped = (int)info.ssi_signo;
         end_all(commands, SIGTERM);
+    }
 }
 
 /* @return whether all of it was read, and it is gone */
 static bool is_over(const struct command *command)
 {
     return command->exited &&
-           (command->out.to == NULL || (command->program.out < 0 && command->program.errors < 0));
+           (command->let_be || (command->program.out < 0 && command->program.errors < 0));
 }
 
 static void read_all_of(struct command *command, const struct pollfd fds[2])
@@ -285,8 +296,10 @@ static bool wait_some(struct commands *commands)
         read_all_of(&commands->list[i], fds + 2 * i);
     if (rc > 0 && fds[last].revents != 0)
         take_signal(commands);
-    if (commands->deadline != 0 && now_ms() >= commands->deadline)
-        end_all(commands, SIGKILL);
+    if (commands->deadline != 0 && now_ms() >= commands->deadline) {
+        commands->late |= commands->sent == 0;
+        end_all(commands, commands->sent == 0 ? SIGTERM : SIGKILL);
+    }
     for (size_t i = 0; i < commands->n; i++)
         if (commands->list[i].runs && is_over(&commands->list[i]))
             finish(commands, &commands->list[i]);
@@ -304,4 +317,31 @@ int commands_run(struct commands *commands)
 bool commands_were_well(const struct commands *commands)
 {
     return commands->well;
+}
+
+int commands_reach(const struct reach *reach, const struct command_plan *how, int ms,
+                   struct err *err)
+{
+    struct commands *commands = commands_new(reach->n);
+    if (commands == NULL)
+        return err_set(err, "out of memory");
+    commands->deadline = ms > 0 ? now_ms() + ms : 0;
+    for (size_t i = 0; i < reach->n && err->text[0] == '\0'; i++) {
+        struct command_plan plan = *how;
+        plan.argv = reach->lines[i].argv;
+        plan.env = reach->lines[i].env;
+        plan.owner = reach->owner;
+        plan.death = reach->death;
+        if (commands_start(commands, &plan) != 0)
+            err_set(err, "cannot start %s: %s", plan.argv[0], strerror(errno));
+    }
+    if (err->text[0] != '\0')
+        end_all(commands, SIGTERM);
+    int status = commands_run(commands), stopped = commands->stopped;
+    if (commands->late)
+        status = COMMANDS_LATE;
+    commands_free(commands);
+    if (stopped != 0 && how->take != NULL)
+        raise(stopped);
+    return err->text[0] == '\0' ? status : -1;
 }

@@ -8,15 +8,12 @@
 #include "common/status/options.h"
 #include "common/status/reach.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { ANSWER_MS = 1000 * (STATUS_LIFE_S + 1), WORDS_MAX = 12 };
+enum { ANSWER_MS = 1000 * (STATUS_LIFE_S + 1) };
 
 struct options {
     bool here;         /* on a node, started by another one */
@@ -72,54 +69,25 @@ static int read_options(int argc, char **argv, struct find *find, struct options
     return 0;
 }
 
-/* The command lines of a place, to their end. A Ctrl-C comes to us alone: srun would ask for a
- * second one. @return the greatest status, or -1 with the reason in @p err */
-static int run(const struct reach *reach, struct err *err)
-{
-    struct commands *commands = commands_new(reach->n);
-    if (commands == NULL)
-        return err_set(err, "out of memory");
-    for (size_t i = 0; i < reach->n && err->text[0] == '\0'; i++) {
-        const struct command_plan plan = {.argv = reach->lines[i].argv,
-                                          .env = reach->lines[i].env,
-                                          .owner = reach->owner,
-                                          .death = reach->death};
-        if (commands_start(commands, &plan) != 0)
-            err_set(err, "cannot start %s: %s", reach->lines[i].argv[0], strerror(errno));
-    }
-    if (err->text[0] != '\0')
-        raise(SIGTERM); /* which ends the others */
-    int status = commands_run(commands);
-    commands_free(commands);
-    return err->text[0] == '\0' ? status : -1;
-}
-
 /* Starts this program on all nodes of the step, for its owner. */
 static int everywhere(const struct find *find, const struct options *options, struct err *err)
 {
     char path[PATH_MAX];
-    const char *words[WORDS_MAX] = {here_program(path, sizeof path, err), "--here"};
-    size_t n = 2, count = 0;
+    const char *const words[] = {path, "--here", options->ranks != NULL ? "--ranks" : NULL,
+                                 options->ranks, NULL};
+    size_t count = 0;
     while (options->command[count] != NULL)
         count++;
     const char **rest = calloc(count + 2, sizeof *rest);
-    if (words[0] == NULL || rest == NULL)
+    if (here_program(path, sizeof path, err) == NULL || rest == NULL)
         return err_set(err, "out of memory");
-    char uid[16] = "";
-    if (geteuid() == 0 && find->uid != (uid_t)-1)
-        snprintf(uid, sizeof uid, "%u", (unsigned)find->uid);
-    const char *const given[][2] = {{"--ranks", options->ranks},
-                                    {"--user", uid[0] != '\0' ? uid : NULL},
-                                    {"--dir", find->only ? find->dir : NULL}};
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i][1] != NULL) {
-            words[n++] = given[i][0];
-            words[n++] = given[i][1];
-        }
     rest[0] = "--";
     memcpy(rest + 1, options->command, count * sizeof *rest);
-    struct reach reach = {.program = words, .rest = rest, .uid = find->uid};
-    int status = reach_find(&reach, find->places, find->step, err) == 0 ? run(&reach, err) : -1;
+    struct reach reach = {
+        .program = words, .rest = rest, .uid = find->uid, .dir = find->only ? find->dir : NULL};
+    int status = reach_find(&reach, find->places, find->step, err) == 0
+                     ? commands_reach(&reach, &(struct command_plan){.tag = NULL}, 0, err)
+                     : -1;
     reach_free(&reach);
     free(rest);
     return status;

@@ -4,15 +4,9 @@
  */
 #include "common/status/pieces.h"
 
+#include "common/status/commands.h"
 #include "common/status/fields.h"
 #include "common/status/find.h"
-#include "common/status/lines.h"
-#include "common/status/program.h"
-#include "common/util/clock.h"
-
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +16,6 @@
 enum {
     PIECE_MAX = 800,     /* bytes of text in a line: Slurm keeps lines below 1024 bytes together */
     NODE_NAME_MAX = 100, /* bytes of a node's name */
-    AT_ONCE = 8,         /* command lines */
-    GRACE_MS = 3000,     /* from SIGTERM to SIGKILL */
 };
 
 struct pieces_node {
@@ -124,103 +116,6 @@ json_object *pieces_end(struct pieces *pieces)
 
 /* ---- the command lines ---- */
 
-/* One that runs. */
-struct source {
-    const struct reach_line *line; /* NULL: none */
-    struct program program;
-    struct lines out, errors;
-};
-
-struct run {
-    const struct reach *reach;
-    const struct rlimit *memory;
-    size_t next; /* of the lines: which is to be started */
-    struct source sources[AT_ONCE];
-    struct pieces pieces;
-    int64_t deadline;
-    int killed; /* signal that was sent last; 0: none */
-    struct err failed;
-};
-
-static void take_line(void *arg, const char *line)
-{
-    struct run *run = arg;
-    if (pieces_take(&run->pieces, line) != 0)
-        err_set(&run->failed, "the answers are too long");
-}
-
-static void start_some(struct run *run)
-{
-    for (int i = 0; i < AT_ONCE && run->next < run->reach->n && run->killed == 0; i++) {
-        struct source *source = &run->sources[i];
-        if (source->line != NULL)
-            continue;
-        const struct reach_line *line = &run->reach->lines[run->next++];
-        const struct program_plan plan = {.argv = line->argv,
-                                          .env = line->env,
-                                          .owner = run->reach->owner,
-                                          .death = run->reach->death,
-                                          .reads_out = true,
-                                          .reads_errors = true,
-                                          .apart = true,
-                                          .no_input = true,
-                                          .memory = run->memory};
-        source->out = (struct lines){.take = take_line, .arg = run};
-        source->errors = (struct lines){.to = stderr, .mask = true};
-        if (program_start(&source->program, &plan) == 0)
-            source->line = line;
-        else
-            err_set(&run->failed, "cannot start %s: %s", line->argv[0], strerror(errno));
-    }
-}
-
-static void end_source(struct source *source)
-{
-    program_end(&source->program);
-    source->line = NULL;
-}
-
-/* First in order; then it is killed; then what it has started has its pipe open, and is let be. */
-static void end_all(struct run *run)
-{
-    bool killed = run->killed == SIGKILL;
-    run->killed = run->killed == 0 ? SIGTERM : SIGKILL;
-    run->deadline = now_ms() + GRACE_MS;
-    for (int i = 0; i < AT_ONCE; i++)
-        if (run->sources[i].line != NULL && !killed)
-            kill(run->sources[i].program.pid, run->killed);
-        else if (run->sources[i].line != NULL)
-            end_source(&run->sources[i]);
-}
-
-/* @return whether some run */
-static bool wait_some(struct run *run)
-{
-    struct pollfd fds[2 * AT_ONCE];
-    bool open = false;
-    for (int i = 0; i < AT_ONCE; i++) {
-        const struct source *source = &run->sources[i];
-        bool runs = source->line != NULL;
-        fds[2 * i] = (struct pollfd){.fd = runs ? source->program.out : -1, .events = POLLIN};
-        fds[2 * i + 1] =
-            (struct pollfd){.fd = runs ? source->program.errors : -1, .events = POLLIN};
-        open |= runs;
-    }
-    int rc = open ? poll(fds, 2 * AT_ONCE, deadline_left(run->deadline)) : 0;
-    for (int i = 0; i < AT_ONCE && rc > 0; i++) {
-        struct source *source = &run->sources[i];
-        if (fds[2 * i].revents != 0)
-            lines_read(&source->out, &source->program.out);
-        if (fds[2 * i + 1].revents != 0)
-            lines_read(&source->errors, &source->program.errors);
-        if (source->line != NULL && source->program.out < 0 && source->program.errors < 0)
-            end_source(source);
-    }
-    if (open && now_ms() >= run->deadline)
-        end_all(run);
-    return open;
-}
-
 static bool has_node(json_object *all, const char *key, const char *name)
 {
     json_object *list = field_list(all, key);
@@ -240,29 +135,31 @@ static void add_missing(json_object *all, const struct reach *reach, const char 
                 add_silent(all, *node, why);
 }
 
+struct taking {
+    struct pieces pieces;
+    bool too_long;
+};
+
+static void take_line(void *arg, const char *line)
+{
+    struct taking *taking = arg;
+    taking->too_long |= pieces_take(&taking->pieces, line) != 0;
+}
+
 json_object *pieces_run(const struct reach *reach, int ms, const struct rlimit *memory,
                         struct err *err)
 {
-    struct run *run = calloc(1, sizeof *run);
+    struct taking taking = {.too_long = false};
+    const struct command_plan how = {.memory = memory, .take = take_line, .arg = &taking};
     char late[64];
-    if (run == NULL) {
-        err_set(err, "out of memory");
-        return NULL;
-    }
-    run->reach = reach;
-    run->memory = memory;
-    run->deadline = now_ms() + ms;
-    do
-        start_some(run);
-    while (wait_some(run));
-    json_object *all = pieces_end(&run->pieces);
+    int status = commands_reach(reach, &how, ms, err);
+    json_object *all = pieces_end(&taking.pieces);
     snprintf(late, sizeof late, "no answer within %d s", ms / 1000);
-    add_missing(all, reach, run->killed != 0 ? late : "no answer came from there");
-    if (run->failed.text[0] != '\0') {
-        err_set(err, "%s", run->failed.text);
-        json_object_put(all);
-        all = NULL;
-    }
-    free(run);
-    return all;
+    add_missing(all, reach, status == COMMANDS_LATE ? late : "no answer came from there");
+    if (taking.too_long)
+        err_set(err, "the answers are too long");
+    if (err->text[0] == '\0')
+        return all;
+    json_object_put(all);
+    return NULL;
 }

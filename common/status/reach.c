@@ -7,8 +7,10 @@
 #include "common/status/place.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 char **reach_word(char **list, const char *word)
 {
@@ -46,10 +48,16 @@ static char **add_words(char **list, const char *const *words, bool *failed)
 int reach_add(struct reach *reach, const char *const *before, const char *dir, const char *step,
               char **env, char **nodes, struct err *err)
 {
-    const char *const where[] = {"--dir", dir, NULL}, *const which[] = {step, NULL};
+    char uid[16];
+    if (dir == NULL)
+        dir = reach->dir;
+    const char *const whose[] = {"--user", uid, NULL}, *const where[] = {"--dir", dir, NULL},
+                      *const which[] = {step, NULL};
     bool failed = false;
+    snprintf(uid, sizeof uid, "%u", (unsigned)reach->uid);
     char **argv = add_words(NULL, before, &failed);
     argv = add_words(argv, reach->program, &failed);
+    argv = add_words(argv, geteuid() == 0 && reach->uid != (uid_t)-1 ? whose : NULL, &failed);
     argv = add_words(argv, dir != NULL ? where : NULL, &failed);
     argv = add_words(argv, which, &failed);
     argv = add_words(argv, reach->rest, &failed);

@@ -25,18 +25,21 @@ struct reach {
     const char *const *program; /**< the program, a whole path, and its options, up to a NULL */
     const char *const *rest;    /**< what comes after the step's name, the same; NULL: nothing */
     uid_t uid;                  /**< whose step; (uid_t)-1: any user's, for root */
-    uid_t owner;                /**< whose it is; set by the place */
-    int death;     /**< the signal that a command line gets when we are killed; set by the
-                        place, SIGTERM unless that does not end it */
-    char why[160]; /**< what a resource manager's command says that knows no such
-                        step; "": nothing */
+    const char *dir; /**< where the user says that its servers' directories are, or NULL */
+    uid_t owner;     /**< whose it is; set by the place */
+    int death;       /**< the signal that a command line gets when we are killed; set by the
+                          place, SIGTERM unless that does not end it */
+    char why[160];   /**< what a resource manager's command says that knows no such
+                          step; "": nothing */
     struct reach_line *lines; /**< owned */
     size_t n;
 };
 
-/** Adds a command line: @p before, the program with its options, --dir @p dir, the step, the rest.
+/** Adds a command line: @p before, the program with its options, --user for root, --dir, the step,
+ * the rest.
  * @param before up to a NULL; NULL: nothing
- * @param dir    where the server's directory is; NULL: the program finds that out
+ * @param dir    where the server's directory is; NULL: where the user says, or the program finds
+ * out
  * @param env, nodes taken over: malloc()ed, with their texts
  * @return 0, or -1 with the reason in @p err: out of memory */
 int reach_add(struct reach *reach, const char *const *before, const char *dir, const char *step,

@@ -46,19 +46,8 @@ static json_object *is_said(json_object *state, struct err *err)
 json_object *stacks_everywhere(const struct find *find, const char *program,
                                const struct rlimit *memory, struct found *found, struct err *err)
 {
-    char uid[16];
-    const char *argv[8] = {program, "--pieces"};
-    size_t n = 2;
-    struct reach reach = {.program = argv, .uid = find->uid};
-    if (find->uid != (uid_t)-1 && geteuid() == 0) {
-        snprintf(uid, sizeof uid, "%u", (unsigned)find->uid);
-        argv[n++] = "--user";
-        argv[n++] = uid;
-    }
-    if (find->only) {
-        argv[n++] = "--dir";
-        argv[n++] = find->dir;
-    }
+    const char *const words[] = {program, "--pieces", NULL};
+    struct reach reach = {.program = words, .uid = find->uid, .dir = find->only ? find->dir : NULL};
     json_object *state = reach_find(&reach, find->places, find->step, err) == 0
                              ? pieces_run(&reach, PIECES_MS, memory, err)
                              : NULL;
