@@ -22,7 +22,7 @@ static const pmix_value_t *find_procs(pmix_status_t code, const pmix_info_t info
     return NULL;
 }
 
-/* @return 0, or -1: no processes, or out of memory */
+/* @return 0, or -1: no processes, or one whose namespace is no name */
 static int read_procs(const struct boot *boot, struct event_group *group, const pmix_value_t *value)
 {
     struct proclist all = {0};
@@ -83,9 +83,10 @@ static void leave(struct server *server, const struct event_group *group)
     for (uint32_t i = 0; i < server->registry->n; i++) {
         struct registry_entry *e = &server->registry->entries[i];
         struct procset rest = {0};
-        if (e->kind != REGISTRY_GROUP || strcmp(e->id, group->id) != 0 ||
-            procset_except(&rest, &e->members, &group->members) != 0 ||
-            procset_equal(&rest, &e->members)) {
+        if (e->kind != REGISTRY_GROUP || strcmp(e->id, group->id) != 0)
+            continue;
+        procset_except(&rest, &e->members, &group->members);
+        if (procset_equal(&rest, &e->members)) {
             procset_free(&rest);
             continue;
         }

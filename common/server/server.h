@@ -25,27 +25,6 @@
 #include <sys/queue.h>
 
 struct server;
-struct status;
-struct agreed;
-struct view;
-struct alone;
-struct stranded;
-struct departure;
-struct homeless;
-struct served;
-struct execs;
-struct spawn;
-struct forwards;
-struct inlet;
-struct credentials;
-struct checkpoint;
-struct checkpoint_part;
-struct control_answer;
-struct printer;
-struct stops;
-struct debug_tool;
-struct totals;
-struct trace;
 
 /** Events since the start. */
 struct event_counts {

@@ -363,14 +363,13 @@ static bool seek(struct query *q)
     for (uint32_t i = 0; i < q->nitems; i++) {
         const struct query_filter *f = q->items[i].filter;
         if ((q->items[i].key->parts & CENSUS_TASKS) != 0 && !f->help && f->nspace[0] != '\0' &&
-            nspace_find(server->nspace, f->nspace) == NULL &&
-            procset_add(&q->sought, f->nspace, 0, 0) != 0)
-            return false;
+            nspace_find(server->nspace, f->nspace) == NULL)
+            procset_add(&q->sought, f->nspace, 0, 0);
     }
-    /* A task of this node is in the set, so this server looks for them. */
-    if (q->sought.nparts == 0 || server->seeks == NULL || here->ntasks == 0 ||
-        procset_add(&q->sought, server->boot.nspace, here->ranks[0], here->ranks[0]) != 0)
+    if (q->sought.nparts == 0 || server->seeks == NULL || here->ntasks == 0)
         return false;
+    /* A task of this node is in the set, so this server looks for them. */
+    procset_add(&q->sought, server->boot.nspace, here->ranks[0], here->ranks[0]);
     procset_canonical(&q->sought);
     q->seek = (struct seek_wait){.set = &q->sought, .done = on_sought};
     seek_begin(server->seeks, &q->seek, server->conf.timeouts.query * INT64_C(1000));

@@ -20,13 +20,13 @@ void spawn_seek(struct spawn *s, void (*done)(struct seek_wait *wait))
     struct server *server = s->server;
     const struct boot_node *here = boot_here(&server->boot);
     s->seek = (struct seek_wait){.set = &s->sought, .done = done};
-    /* A task of this node is in the set, so this server looks for the namespace. */
-    if (nspace_find(server->nspace, s->debuggee.nspace) != NULL || here->ntasks == 0 ||
-        procset_add(&s->sought, s->debuggee.nspace, 0, 0) != 0 ||
-        procset_add(&s->sought, server->boot.nspace, here->ranks[0], here->ranks[0]) != 0) {
+    if (nspace_find(server->nspace, s->debuggee.nspace) != NULL || here->ntasks == 0) {
         done(&s->seek);
         return;
     }
+    /* A task of this node is in the set, so this server looks for the namespace. */
+    procset_add(&s->sought, s->debuggee.nspace, 0, 0);
+    procset_add(&s->sought, server->boot.nspace, here->ranks[0], here->ranks[0]);
     procset_canonical(&s->sought);
     seek_begin(server->seeks, &s->seek, SEEK_WAIT_MS);
 }

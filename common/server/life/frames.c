@@ -228,11 +228,6 @@ static void on_heard(void *arg, uint32_t node)
     server_learn(arg, node, RM_HEARD);
 }
 
-static void on_unreachable(void *arg, uint32_t node, const char *why)
-{
-    agreed_lost(arg, node, why);
-}
-
 static bool turn(void *arg, int64_t ms)
 {
     return server_turn(arg, ms);
@@ -256,7 +251,7 @@ static int open_direct(struct server *server, struct err *err)
         .timers = &server->timers,
         .turn = turn,
         .link = server->link,
-        .unreachable = on_unreachable,
+        .unreachable = agreed_lost,
         .patience = (int64_t)server->conf.timeouts.peer * 1000,
         .heard = on_heard,
         .name = frames_name,

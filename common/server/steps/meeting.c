@@ -122,9 +122,10 @@ void meeting_register(struct server *server, const struct procset *set)
 {
     for (uint32_t i = 0; i < set->nparts; i++) {
         struct procset one = {0};
-        if (nspace_find(server->nspace, set->parts[i].nspace) != NULL &&
-            procset_add(&one, set->parts[i].nspace, 0, 0) == 0)
-            steps_register(server, &one);
+        if (nspace_find(server->nspace, set->parts[i].nspace) == NULL)
+            continue;
+        procset_add(&one, set->parts[i].nspace, 0, 0);
+        steps_register(server, &one);
         procset_free(&one);
     }
 }

@@ -134,9 +134,11 @@ static void tell_of_parent(struct server *server, const char *name)
             return;
         rank = 0; /* the parent is a tool there */
     }
-    if (procset_add(&set, name, rank, rank) == 0 && steps_register(server, &set) == 0 &&
-        procset_add(&set, boot->nspace, here->ranks[0], here->ranks[0]) == 0)
+    procset_add(&set, name, rank, rank);
+    if (steps_register(server, &set) == 0) {
+        procset_add(&set, boot->nspace, here->ranks[0], here->ranks[0]);
         spread_speak(server->spreads, &set);
+    }
     procset_free(&set);
 }
 
@@ -186,8 +188,10 @@ static void learn_for_all(void *arg, const char *name, const void *bytes, size_t
     struct server *server = arg;
     struct nspace *ns = steps_take(server, 0, bytes, len);
     struct procset set = {0};
-    if (ns != NULL && strcmp(ns->foreign->name, name) == 0 && procset_add(&set, name, 0, 0) == 0)
-        steps_register(server, &set);
+    if (ns == NULL || strcmp(ns->foreign->name, name) != 0)
+        return;
+    procset_add(&set, name, 0, 0);
+    steps_register(server, &set);
     procset_free(&set);
 }
 

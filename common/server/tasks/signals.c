@@ -66,10 +66,9 @@ void signals_task_ended(struct server *server, uint32_t slot)
     struct procset one = {0};
     if (server->leaving || !procset_has(&server->paused, server->boot.nspace, rank))
         return;
-    if (procset_add(&one, server->boot.nspace, rank, rank) == 0) {
-        procset_canonical(&one);
-        signals_send(server, &one, SIGCONT);
-    }
+    procset_add(&one, server->boot.nspace, rank, rank);
+    procset_canonical(&one);
+    signals_send(server, &one, SIGCONT);
     procset_free(&one);
 }
 

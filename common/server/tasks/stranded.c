@@ -100,10 +100,7 @@ void stranded_note(struct server *server, const struct signature *sig)
     s->kind = sig->kind;
     s->gone = gone;
     snprintf(s->id, sizeof s->id, "%s", sig->id);
-    if (procset_unite(&s->members, &sig->members) != 0) {
-        free(s);
-        return;
-    }
+    procset_unite(&s->members, &sig->members);
     timer_init(&s->due, &server->timers, on_due, server);
     timer_after(&s->due, WAIT_MS);
     server->stranded = s;
