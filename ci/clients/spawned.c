@@ -6,12 +6,15 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { PADDING = 80 };
+enum { PADDING = 80, ENDS_MAX = 32 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static char ended[PMIX_MAX_NSLEN + 1];
-static int ended_code = -1;
+static struct {
+    char nspace[PMIX_MAX_NSLEN + 1];
+    int code;
+} ends[ENDS_MAX]; /* those that were told, in any order */
+static size_t nends;
 
 void spawned_append(char ***list, const char *text)
 {
@@ -29,12 +32,14 @@ static void on_end(size_t id, pmix_status_t status, const pmix_proc_t *source, p
 {
     (void)id, (void)status, (void)source, (void)results, (void)nresults;
     pthread_mutex_lock(&lock);
+    CHECK(nends < ENDS_MAX, "%zu spawned jobs have ended", nends);
     for (size_t i = 0; i < ninfo; i++) {
         if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC))
-            snprintf(ended, sizeof ended, "%s", info[i].value.data.proc->nspace);
+            PMIX_LOAD_NSPACE(ends[nends].nspace, info[i].value.data.proc->nspace);
         else if (PMIX_CHECK_KEY(&info[i], PMIX_EXIT_CODE))
-            ended_code = info[i].value.data.integer;
+            ends[nends].code = info[i].value.data.integer;
     }
+    nends++;
     pthread_cond_broadcast(&cond);
     pthread_mutex_unlock(&lock);
     if (done != NULL)
@@ -49,10 +54,15 @@ void spawned_watch(void)
 
 int spawned_end(const char *nspace)
 {
+    size_t i = 0;
     pthread_mutex_lock(&lock);
-    while (strcmp(ended, nspace) != 0)
-        pthread_cond_wait(&cond, &lock);
-    int code = ended_code;
+    while (i == nends || strcmp(ends[i].nspace, nspace) != 0) {
+        if (i < nends)
+            i++;
+        else
+            pthread_cond_wait(&cond, &lock);
+    }
+    int code = ends[i].code;
     pthread_mutex_unlock(&lock);
     return code;
 }
