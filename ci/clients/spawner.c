@@ -62,6 +62,8 @@ static int child(const char *parent, const char *rank)
     char cwd[TEXT_MAX] = "";
     printf("CHILD %u of %u in %s colour %s\n", me.rank, size, getcwd(cwd, sizeof cwd),
            colour != NULL ? colour : "none");
+    if (getenv("SPAWN_ZERO") != NULL)
+        printf("ZERO%cBYTE\n", '\0');
     fflush(stdout);
     const char *pause = getenv("SPAWN_PAUSE"), *status = getenv("SPAWN_STATUS");
     if (pause != NULL) {

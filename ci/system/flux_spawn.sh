@@ -8,7 +8,7 @@ usage() {
 usage: ci/flux -N 4 [OPTION]... -- ci/system/flux_spawn.sh BUILDDIR [PART]...
 
 Jobs whose tasks call PMIx_Spawn: what the started jobs see and print, which failures are told and how soon, and
-that nothing is left however either side ends; and processes that wait for a debugger. PARTs: calls debug streams busy rounds many nested mpi guests ends lives; all
+that nothing is left however either side ends; and processes that wait for a debugger. PARTs: calls debug streams log busy rounds many nested mpi guests ends lives; all
 of them by default. ROUNDS=N spawns N times in rounds (2), CALLERS=N tasks at once in many (8).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -79,6 +79,23 @@ part_streams() {
   passes 'a pull of what is printed' -N1 -n2 -- --what output --n 4 --lines 2000
   n=$(grep -c '^OUT\|^ERR' "$work/log")
   check 'it is not on the terminal' "$n lines" [ "$n" = 0 ]
+  SPAWN_ZERO=1 passes 'a byte of 0 that is printed' -N1 -n1 -- --what good
+  n=$(grep -ac '^ZERO.BYTE$' "$work/log")/$(grep -ac '^CHILD' "$work/log")
+  check 'it is on the terminal' "$n" eval "[ ${n%/*} = ${n#*/} ] && [ ${n%/*} -gt 0 ]"
+}
+
+# A job whose output log has, beside its own, events that no shell writes today: of several ranks, of repeated data, of a
+# stream that ends without eof.
+part_log() {
+  local id
+  # shellcheck disable=SC2016  # for the shell in the job
+  id=$(flux submit -n1 sh -c 'for e; do flux kvs eventlog append output data "$e"; done' sh \
+    '{"stream":"stdout","rank":"0-1","data":"both\nhalf "}' '{"stream":"stdout","rank":"[0,2]","data":"no end"}' \
+    '{"stream":"stderr","rank":"1","data":"x","repeat":3}')
+  flux job wait-event -t 60 "$id" clean >"$work/log" 2>&1
+  flux python /opt/muster/share/muster/flux/output.py "$FLUX_URI" "$id" 2>&1 | sort >"$work/log"
+  check "a job's output log is read to its end" "$(tr '\n' ';' <"$work/log")" \
+    [ "$(tr '\n' ';' <"$work/log")" = '0: both;0: half no end;1: both;1: half ;1: xxx;2: no end;' ]
 }
 
 # All processors of the instance are the parent's.
@@ -186,5 +203,5 @@ part_lives() {
   begin child-cancelled SPAWN_PAUSE=100 tell && { flux cancel "$(id_of spawned)"; over child-cancelled 0; }
 }
 
-only_parts calls debug streams busy rounds many nested mpi guests ends lives
+only_parts calls debug streams log busy rounds many nested mpi guests ends lives
 summary

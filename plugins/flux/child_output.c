@@ -54,10 +54,10 @@ static void append(struct child_output *o, const char *text)
 
 /* A line of the log, for what is printed by @p rank. @return malloc()ed, or NULL */
 static char *make_event(const struct child_output *o, const char *stream, const char *rank,
-                        const char *data, const char *encoding)
+                        const char *data, size_t n, const char *encoding)
 {
     struct timespec now;
-    char *text = NULL, *tagged = NULL;
+    char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
     if (out == NULL)
@@ -70,13 +70,14 @@ static char *make_event(const struct child_output *o, const char *stream, const 
     if (encoding != NULL) {
         fputs(",\"encoding\":", out);
         json_text(out, encoding);
-    } else if (o->tag && asprintf(&tagged, "%s: %s", rank, data) >= 0) {
-        data = tagged;
     }
-    fputs(",\"data\":", out);
-    json_text(out, data);
-    fputs("}}\n", out);
-    free(tagged);
+    fputs(",\"data\":\"", out);
+    if (o->tag && encoding == NULL) {
+        json_escape(out, rank, strlen(rank));
+        fputs(": ", out);
+    }
+    json_escape(out, data, n);
+    fputs("\"}}\n", out);
     if (fclose(out) == 0)
         return text;
     free(text);
@@ -87,10 +88,11 @@ static void take_event(struct child_output *o, json_t *event)
 {
     const char *name, *stream, *rank, *data = NULL, *encoding = NULL, *message = NULL;
     const char *component = "";
+    size_t len = 0;
     int level = 0;
-    if (json_unpack(event, "{s:s s:{s:s s:s s?s s?s}}", "name", &name, "context", "stream", &stream,
-                    "rank", &rank, "data", &data, "encoding", &encoding) == 0) {
-        char *text = data != NULL ? make_event(o, stream, rank, data, encoding) : NULL;
+    if (json_unpack(event, "{s:s s:{s:s s:s s?s% s?s}}", "name", &name, "context", "stream",
+                    &stream, "rank", &rank, "data", &data, &len, "encoding", &encoding) == 0) {
+        char *text = data != NULL ? make_event(o, stream, rank, data, len, encoding) : NULL;
         if (text != NULL)
             append(o, text);
         free(text);
@@ -113,7 +115,7 @@ static void on_event(flux_future_t *f, void *arg)
         look(o);
         return;
     }
-    json_t *event = json_loads(text, 0, NULL);
+    json_t *event = json_loads(text, JSON_ALLOW_NUL, NULL);
     if (event != NULL) {
         take_event(o, event);
         json_delete(event);

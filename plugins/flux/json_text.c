@@ -2,11 +2,12 @@
 /* Strings of JSON: quotes, backslashes and control characters are escaped. */
 #include "plugins/flux/json_text.h"
 
-void json_text(FILE *out, const char *text)
+#include <string.h>
+
+void json_escape(FILE *out, const char *text, size_t len)
 {
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
         if (c < ' ')
             fprintf(out, "\\u%04x", c);
         else if (c == '"' || c == '\\')
@@ -14,5 +15,11 @@ void json_text(FILE *out, const char *text)
         else
             fputc(c, out);
     }
+}
+
+void json_text(FILE *out, const char *text)
+{
+    fputc('"', out);
+    json_escape(out, text, strlen(text));
     fputc('"', out);
 }

@@ -5,6 +5,7 @@ import base64
 import sys
 
 import flux
+from flux.idset import IDset
 from flux.job import JobID, event_watch
 
 LINE_MAX = 1 << 20  # bytes; a longer line is cut
@@ -17,6 +18,14 @@ def data_of(context):
     return data.encode("utf-8", "surrogateescape") * context.get("repeat", 1)
 
 
+def write(stream, lines):
+    name, rank = stream
+    out = sys.stderr.buffer if name == "stderr" else sys.stdout.buffer
+    for line in lines:
+        out.write(b"%d: %s\n" % (rank, line))
+    out.flush()
+
+
 def main(uri, job):
     begun = {}  # of each stream, the beginning of a line whose end has not come
     for event in event_watch(flux.Flux(uri), JobID(job), "guest.output"):
@@ -25,16 +34,17 @@ def main(uri, job):
             print("%s of ranks %s goes to %s" % (context["stream"], context["rank"], context.get("path")), file=sys.stderr)
         if event.name != "data":
             continue
-        stream = (context["stream"], context["rank"])
-        *lines, rest = (begun.pop(stream, b"") + data_of(context)).split(b"\n")
-        if rest and (context.get("eof") or len(rest) > LINE_MAX):
-            lines.append(rest)
-        elif rest:
-            begun[stream] = rest
-        out = sys.stderr.buffer if stream[0] == "stderr" else sys.stdout.buffer
-        for line in lines:
-            out.write(b"%s: %s\n" % (stream[1].encode(), line))
-        out.flush()
+        data = data_of(context)
+        for rank in IDset(context["rank"]):  # more than one where they have printed the same
+            stream = (context["stream"], rank)
+            *lines, rest = (begun.pop(stream, b"") + data).split(b"\n")
+            if rest and (context.get("eof") or len(rest) > LINE_MAX):
+                lines.append(rest)
+            elif rest:
+                begun[stream] = rest
+            write(stream, lines)
+    for stream, rest in begun.items():  # a task that was killed with its shell has no eof
+        write(stream, [rest])
 
 
 main(*sys.argv[1:])

@@ -15,7 +15,7 @@ typedef struct json_error_t json_error_t;
 
 enum { FLUX_KVS_APPEND = 32 };
 enum { FLUX_JOB_EVENT_WATCH_WAITCREATE = 1 };
-enum { JSON_ENCODE_ANY = 0x200 };
+enum { JSON_ALLOW_NUL = 0x10, JSON_ENCODE_ANY = 0x200 };
 #endif
 
 #pragma GCC visibility push(default)
@@ -66,5 +66,5 @@ json_t *json_object_iter_value(void *iter);
 #pragma GCC visibility pop
 
 _Static_assert(FLUX_KVS_APPEND == 32 && FLUX_JOB_EVENT_WATCH_WAITCREATE == 1 &&
-                   JSON_ENCODE_ANY == 0x200,
+                   JSON_ALLOW_NUL == 0x10 && JSON_ENCODE_ANY == 0x200,
                "flags of texts");
