@@ -137,20 +137,6 @@ int nspace_members_on(const struct nspace *own, const struct procset *set, uint3
     return rc;
 }
 
-void nspace_ranks_text(const struct ranges *set, char *buf, size_t cap)
-{
-    bool room = cap > 0;
-    if (room)
-        buf[0] = '\0';
-    for (uint32_t i = 0; i < set->n && room; i++) {
-        char text[32];
-        const struct range *r = &set->v[i];
-        snprintf(text, sizeof text, r->first == r->last ? "%s%u" : "%s%u-%u", i == 0 ? "" : ",",
-                 r->first, r->last);
-        room = text_fit(buf, cap, text);
-    }
-}
-
 uint32_t nspace_ranks_on(const struct nspace *own, const struct signature *sig, uint32_t node,
                          char *buf, size_t cap)
 {
@@ -163,7 +149,7 @@ uint32_t nspace_ranks_on(const struct nspace *own, const struct signature *sig, 
                 ranges_put(&ranks, host->ranks[k]);
     }
     uint32_t n = (uint32_t)ranges_count(&ranks);
-    nspace_ranks_text(&ranks, buf, cap);
+    ranges_text(&ranks, buf, cap);
     ranges_free(&ranks);
     return n;
 }

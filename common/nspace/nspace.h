@@ -68,10 +68,6 @@ int nspace_members_on(const struct nspace *own, const struct procset *set, uint3
 /** Room for the ranks of one node in words; more ends in "...". */
 enum { RANKS_TEXT = 128 };
 
-/** Writes ranks, a canonical set, for people, "0-4,9"; what does not fit into @p cap bytes is
- * "...". */
-void nspace_ranks_text(const struct ranges *set, char *buf, size_t cap);
-
 /** Writes which of a signature's participants server @p node hosts: "0-4,9".
  * @return how many they are */
 uint32_t nspace_ranks_on(const struct nspace *own, const struct signature *sig, uint32_t node,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The text is the user's, and of a foreign namespace that of another process of the user. */
 #include "common/nspace/psets.h"
-#include "common/util/log.h"
 
 #include "common/util/log.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,47 +73,29 @@ void psets_take_back(struct psets *psets)
     procset_free(&psets->sets[--psets->n].members);
 }
 
-static bool read_rank(const char **at, const char *end, uint64_t *rank)
-{
-    const char *p = *at;
-    for (*rank = 0; p < end && isdigit((unsigned char)*p) && *rank <= UINT32_MAX; p++)
-        *rank = *rank * 10 + (uint64_t)(*p - '0');
-    bool some = p > *at;
-    *at = p;
-    return some;
-}
-
 /* "0-3,8" */
 static int read_ranks(struct pset *set, const struct boot *boot, const char *text, size_t len,
                       struct err *err)
 {
-    const char *p = text, *end = text + len;
-    do {
-        uint64_t first, last;
-        p += p > text; /* the comma */
-        if (!read_rank(&p, end, &first))
-            break;
-        last = first;
-        if (p < end && *p == '-' && (p++, !read_rank(&p, end, &last)))
-            break;
-        if (first > last)
-            break;
-        if (last >= boot->ntasks)
-            return err_set(err,
-                           "process sets: \"%.64s\" has rank %llu, and the last rank of the %s "
-                           "is %u; give ranks that there are",
-                           set->name, (unsigned long long)last, log_unit(), boot->ntasks - 1);
-        procset_add(&set->members, boot->nspace, (uint32_t)first, (uint32_t)last);
-        if (p == end) {
-            procset_canonical(&set->members);
-            return 0;
-        }
-    } while (*p == ',');
-    return err_set(
-        err,
-        "process sets: \"%.*s\" is no list of ranks for \"%.64s\"; give ranks and ranges "
-        "from the lower to the higher one, " EXAMPLE,
-        (int)(len < SHOWN ? len : SHOWN), text, set->name);
+    struct ranges ranks = {0};
+    int rc = ranges_parse(&ranks, text, len, UINT32_MAX);
+    uint32_t last = ranks.n > 0 ? ranks.v[ranks.n - 1].last : 0;
+    if (rc != 0 || ranks.n == 0)
+        rc = err_set(
+            err,
+            "process sets: \"%.*s\" is no list of ranks for \"%.64s\"; give ranks and ranges "
+            "from the lower to the higher one, " EXAMPLE,
+            (int)(len < SHOWN ? len : SHOWN), text, set->name);
+    else if (last >= boot->ntasks)
+        rc = err_set(err,
+                     "process sets: \"%.64s\" has rank %u, and the last rank of the %s is %u; give "
+                     "ranks that there are",
+                     set->name, last, log_unit(), boot->ntasks - 1);
+    for (uint32_t i = 0; i < ranks.n && rc == 0; i++)
+        procset_add(&set->members, boot->nspace, ranks.v[i].first, ranks.v[i].last);
+    ranges_free(&ranks);
+    procset_canonical(&set->members);
+    return rc;
 }
 
 static void take_component(struct pset *set, const struct boot *boot, uint32_t number)

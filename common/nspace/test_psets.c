@@ -111,7 +111,7 @@ static void mistakes(void **state)
     refuse(1, "a=1;2", "no list of ranks");
     refuse(1, "a=1,", "no list of ranks");
     refuse(1, "a=0-8", "rank 8, and the last rank of the step is 7");
-    refuse(1, "a=99999999999999999999", "last rank of the step is 7");
+    refuse(1, "a=99999999999999999999", "no list of ranks");
     refuse(1, "a=0x1", "no list of ranks");
     refuse(1, "a:b", "the step has 1 component, and 2 names without ranks");
     refuse(2, "a", "the step has 2 components, and 1 name without ranks");

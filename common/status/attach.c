@@ -9,8 +9,8 @@
 #include "common/status/here.h"
 #include "common/status/process.h"
 #include "common/status/reach.h"
+#include "common/tracker/values/ranges.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -21,46 +21,17 @@
 
 enum { NOT_STARTED = 127 /* a shell's status for that */ };
 
-/* Reads "3" or "0-3" and what is behind. @return what follows, or NULL: it is neither */
-static const char *read_range(const char *text, int64_t *first, int64_t *last)
+static int parse(struct ranges *ranks, const char *list)
 {
-    char *end;
-    if (!isdigit((unsigned char)text[0]))
-        return NULL;
-    *first = *last = strtoll(text, &end, 10);
-    if (*end == '-') {
-        if (!isdigit((unsigned char)end[1]))
-            return NULL;
-        *last = strtoll(end + 1, &end, 10);
-    }
-    return *end == '\0' || *end == ',' ? end : NULL;
-}
-
-/* @param rank whether it is in one of the ranges comes to @p has */
-static bool walk(const char *list, int64_t rank, bool *has)
-{
-    int64_t first, last;
-    *has = false;
-    for (;; list++) {
-        list = read_range(list, &first, &last);
-        if (list == NULL || first > last)
-            return false;
-        *has |= first <= rank && rank <= last;
-        if (*list == '\0')
-            return true;
-    }
+    return ranges_parse(ranks, list, strlen(list), UINT32_MAX);
 }
 
 bool attach_is_ranks(const char *list)
 {
-    bool has;
-    return walk(list, 0, &has);
-}
-
-bool attach_has_rank(const char *list, int64_t rank)
-{
-    bool has = true;
-    return list == NULL || (walk(list, rank, &has) && has);
+    struct ranges ranks = {0};
+    bool is = parse(&ranks, list) == 0 && ranks.n > 0;
+    ranges_free(&ranks);
+    return is;
 }
 
 bool attach_is_for_ranks(char *const argv[])
@@ -140,7 +111,7 @@ static void raise_limit(void)
 
 /* Starts it for each rank, or once for the node, if one of the ranks is here.
  * @return 0, or the status of one that could not be started */
-static int start_all(struct commands *commands, json_object *node, const char *ranks,
+static int start_all(struct commands *commands, json_object *node, const struct ranges *ranks,
                      char *const argv[])
 {
     json_object *tasks = field_list(node, "tasks");
@@ -153,7 +124,7 @@ static int start_all(struct commands *commands, json_object *node, const char *r
     for (size_t i = 0; i < field_length(tasks); i++) {
         json_object *task = field_at(tasks, i);
         int64_t rank = field_number(task, "rank", -1), pid = field_number(task, "pid", -1);
-        if (pid <= 0 || rank < 0 || !attach_has_rank(ranks, rank))
+        if (pid <= 0 || rank < 0 || (ranks->n > 0 && !ranges_have(ranks, (uint32_t)rank)))
             continue;
         if (each) {
             place.rank = rank;
@@ -169,25 +140,22 @@ static int start_all(struct commands *commands, json_object *node, const char *r
 }
 
 /* A number that is no rank of the step's would do nothing anywhere: the node of rank 0 says so. */
-static int check_ranks(json_object *node, const char *ranks, struct err *err)
+static int check_ranks(json_object *node, const struct ranges *ranks, struct err *err)
 {
     json_object *tasks = field_list(node, "tasks");
-    int64_t size = field_number(node, "size", -1), first, last;
+    int64_t size = field_number(node, "size", -1);
     bool speaks = false;
     for (size_t i = 0; i < field_length(tasks); i++)
         speaks |= field_number(field_at(tasks, i), "rank", -1) == 0;
-    for (const char *at = ranks; speaks && at != NULL; at = *at == ',' ? at + 1 : NULL) {
-        if ((at = read_range(at, &first, &last)) == NULL)
-            break;
-        if (size > 0 && last >= size)
-            return err_set(err, "--ranks: there is no rank %" PRId64 "; the ranks are 0-%" PRId64,
-                           last, size - 1);
-    }
-    return 0;
+    uint32_t last = ranks->n > 0 ? ranks->v[ranks->n - 1].last : 0;
+    if (!speaks || size <= 0 || last < size)
+        return 0;
+    return err_set(err, "--ranks: there is no rank %u; the ranks are 0-%" PRId64, last, size - 1);
 }
 
 int attach_here(const struct find *find, const char *ranks, char *const argv[], struct err *err)
 {
+    struct ranges only = {0};
     struct found found;
     int failed = 0, worst = 0;
     bool well = true;
@@ -197,15 +165,16 @@ int attach_here(const struct find *find, const char *ranks, char *const argv[], 
     json_object *tasks = field_list(node, "tasks");
     raise_limit();
     struct commands *commands = commands_new(field_length(tasks));
-    if (commands == NULL) {
+    if (commands == NULL || (ranks != NULL && parse(&only, ranks) != 0)) {
         err_set(err, "out of memory");
-    } else if (tasks != NULL && check_ranks(node, ranks, err) == 0) {
-        failed = start_all(commands, node, ranks, argv);
+    } else if (tasks != NULL && check_ranks(node, &only, err) == 0) {
+        failed = start_all(commands, node, &only, argv);
         worst = commands_run(commands);
         well = commands_were_well(commands);
     }
     find_let_go(&found, well);
     json_object_put(state);
+    ranges_free(&only);
     if (commands != NULL)
         commands_free(commands);
     return err->text[0] != '\0' ? -1 : worst > failed ? worst : failed;

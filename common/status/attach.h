@@ -12,9 +12,6 @@
 /** @return whether a text is a list of ranks, such as "0-3,5" */
 bool attach_is_ranks(const char *list);
 
-/** @param list as of attach_is_ranks(); NULL: all @return whether a rank is in it */
-bool attach_has_rank(const char *list, int64_t rank);
-
 /** The process that a command runs beside. */
 struct attach_place {
     const char *node;
@@ -33,7 +30,7 @@ char *attach_expand(const char *word, const struct attach_place *place);
  * (attach_is_for_ranks) that has a process, all at the same time. Its lines come to our own
  * outputs, with "[NODE] " or "[RANK] " before them. SIGTERM, SIGINT and SIGHUP end it, with all
  * that it has started.
- * @param ranks only beside these; NULL: all
+ * @param ranks only beside these, as of attach_is_ranks(); NULL: all
  * @return the greatest status of all: an exit status, 128 and a signal, or 127: it could not be
  * started; 0 where none of the ranks is; -1 with the reason in @p err
  * @thread the only one */

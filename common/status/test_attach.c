@@ -21,13 +21,6 @@ static void ranks(void **state)
         assert_false(attach_is_ranks(wrong[i]));
     assert_true(attach_is_ranks("0"));
     assert_true(attach_is_ranks("0-3,5,7-7"));
-    assert_true(attach_has_rank(NULL, 4));
-    assert_true(attach_has_rank("0-3,5", 0));
-    assert_true(attach_has_rank("0-3,5", 3));
-    assert_true(attach_has_rank("0-3,5", 5));
-    assert_false(attach_has_rank("0-3,5", 4));
-    assert_false(attach_has_rank("0-3,5", 6));
-    assert_false(attach_has_rank("10", 1));
 }
 
 static void expect(const char *word, const char *text)

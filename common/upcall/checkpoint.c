@@ -189,15 +189,8 @@ static void end_part(struct checkpoint_part *part, pmix_status_t status)
 static void list_left(const struct checkpoint_part *part, char *buf, size_t cap)
 {
     const struct ranges *ranks = &part->left.parts[0].ranks;
-    size_t n = (size_t)snprintf(buf, cap, "rank%s", procset_size(&part->left) > 1 ? "s" : "");
-    for (uint32_t i = 0; i < ranks->n && n + 32 < cap; i++) {
-        uint32_t first = ranks->v[i].first, last = ranks->v[i].last;
-        n += (size_t)snprintf(buf + n, cap - n, "%s%u", i == 0 ? " " : ",", first);
-        if (last > first)
-            n += (size_t)snprintf(buf + n, cap - n, "-%u", last);
-    }
-    if (n + 32 >= cap)
-        snprintf(buf + n, cap - n, ", ...");
+    int n = snprintf(buf, cap, ranges_count(ranks) > 1 ? "ranks " : "rank ");
+    ranges_text(ranks, buf + n, cap - (size_t)n);
 }
 
 static void on_due(void *arg, struct timer *timer)

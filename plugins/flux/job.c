@@ -50,14 +50,13 @@ static int name_nodes(struct boot *boot, const int *brokers)
 /* The ranks of a node's tasks, in ascending order as the shell numbers its own. */
 static int read_ranks(struct boot_node *node, const char *text, uint32_t ntasks, struct err *err)
 {
-    struct idset ids = {0};
+    struct ranges ids = {0};
     uint32_t n = 0;
     int rc = idset_parse(&ids, text, ntasks);
-    for (uint32_t rank = 0; rc == 0 && rank < ntasks; rank++) {
-        if (idset_has(&ids, rank) && n++ < node->ntasks)
-            node->ranks[n - 1] = rank;
-    }
-    idset_free(&ids);
+    for (struct ranges_at at = {0}; rc == 0 && ranges_next(&ids, &at);)
+        if (n++ < node->ntasks)
+            node->ranks[n - 1] = at.number;
+    ranges_free(&ids);
     return rc == 0 && n == node->ntasks
                ? 0
                : err_set(err, "the shell has %u tasks on node %s and names them \"%.100s\"",

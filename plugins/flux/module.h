@@ -17,7 +17,7 @@ struct module {
     char *settings;        /**< table [muster] as JSON */
     flux_watcher_t *alarm; /**< of the directory; NULL: there was none yet */
     flux_future_t *watch;  /**< of the brokers online; rank 0 only */
-    struct idset online;
+    struct ranges online;
 };
 
 /** muster.register: the server's job is checked before it is in the directory. */

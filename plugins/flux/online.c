@@ -3,6 +3,7 @@
  * that are not any more. An event, since every module has to know; it says nothing of any job. */
 #include "plugins/flux/module.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <syslog.h>
 
@@ -15,23 +16,34 @@ static void publish(struct module *module, const char *ranks)
     flux_future_destroy(f);
 }
 
+/* Those that were online, and are not. */
+static void publish_lost(struct module *module, const struct ranges *now)
+{
+    char *lost = NULL;
+    size_t len;
+    FILE *out = open_memstream(&lost, &len);
+    for (struct ranges_at at = {0}; out != NULL && ranges_next(&module->online, &at);)
+        if (!ranges_have(now, at.number))
+            fprintf(out, ftell(out) > 0 ? ",%u" : "%u", at.number);
+    if (out != NULL && fclose(out) == 0 && len > 0)
+        publish(module, lost);
+    free(lost);
+}
+
 static void on_change(flux_future_t *f, void *arg)
 {
     struct module *module = arg;
-    struct idset now = {0};
+    struct ranges now = {0};
     const char *members;
     if (flux_rpc_get_unpack(f, "{s:s}", "members", &members) < 0 ||
         idset_parse(&now, members, module->size) != 0) {
         flux_log(module->h, LOG_ERR, "lost brokers will not be noticed: groups.get: %s",
                  flux_future_error_string(f));
-        idset_free(&now);
+        ranges_free(&now);
         return;
     }
-    char *lost = idset_minus(&module->online, &now);
-    if (lost != NULL && lost[0] != '\0')
-        publish(module, lost);
-    free(lost);
-    idset_free(&module->online);
+    publish_lost(module, &now);
+    ranges_free(&module->online);
     module->online = now;
     flux_future_reset(f);
 }
@@ -48,17 +60,16 @@ int online_watch(struct module *module)
 void online_event(struct module *module, const flux_msg_t *msg)
 {
     const char *ranks;
-    struct idset lost = {0};
+    struct ranges lost = {0};
     if (flux_event_unpack(msg, NULL, "{s:s}", "ranks", &ranks) == 0 &&
         idset_parse(&lost, ranks, module->size) == 0)
-        for (uint32_t rank = 0; rank < lost.size; rank++)
-            if (idset_has(&lost, rank))
-                directory_offline(module->dir, rank);
-    idset_free(&lost);
+        for (struct ranges_at at = {0}; ranges_next(&lost, &at);)
+            directory_offline(module->dir, at.number);
+    ranges_free(&lost);
 }
 
 void online_close(struct module *module)
 {
     flux_future_destroy(module->watch);
-    idset_free(&module->online);
+    ranges_free(&module->online);
 }

@@ -36,19 +36,16 @@ static bool is_twice(char **names)
 /* Of several brokers on one host, as job.c has it: the host and the broker's rank. */
 static bool add_ranks(char **names, const char *ranks)
 {
-    struct idset ids = {0};
-    uint32_t rank = 0;
+    struct ranges ids = {0};
     bool well = idset_parse(&ids, ranks, BROKERS_MAX) == 0;
-    for (; well && *names != NULL && rank < ids.size; rank++) {
-        char *name = idset_has(&ids, rank) ? text_format("%s_%u", *names, rank) : NULL;
-        if (!idset_has(&ids, rank))
-            continue;
+    for (struct ranges_at at = {0}; well && *names != NULL && ranges_next(&ids, &at);) {
+        char *name = text_format("%s_%u", *names, at.number);
         well = name != NULL;
         free(well ? *names : NULL);
         *names = well ? name : *names;
         names++;
     }
-    idset_free(&ids);
+    ranges_free(&ids);
     return well;
 }
 

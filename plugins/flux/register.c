@@ -79,7 +79,7 @@ static void accept_server(struct module *module, const struct client *client,
 /* Reads job-list's answer. @param brokers filled in, to be freed also after an error
  * @return 0; EPERM: it is another user's; ESRCH: it does not run; or another errno with the reason
  * in err */
-static int read_job(struct module *module, uint32_t uid, flux_future_t *f, struct idset *brokers,
+static int read_job(struct module *module, uint32_t uid, flux_future_t *f, struct ranges *brokers,
                     struct err *err)
 {
     int userid, state;
@@ -106,14 +106,14 @@ static int read_job(struct module *module, uint32_t uid, flux_future_t *f, struc
 static int judge(struct module *module, const struct client *client, const struct registration *reg,
                  flux_future_t *f, struct err *err)
 {
-    struct idset set = {0};
+    struct ranges set = {0};
     int rc = read_job(module, client->uid, f, &set, err);
     for (uint32_t i = 0; rc == 0 && i < reg->nnodes; i++)
-        if (!idset_has(&set, reg->brokers[i])) {
+        if (!ranges_have(&set, reg->brokers[i])) {
             err_set(err, "the job does not run on these brokers");
             rc = EINVAL;
         }
-    idset_free(&set);
+    ranges_free(&set);
     return rc == ESRCH ? EINVAL : rc;
 }
 
@@ -193,7 +193,7 @@ static void on_found(flux_future_t *f, void *arg)
     const flux_msg_t *request = check->request;
     uint64_t job = check->reg.job;
     struct client client;
-    struct idset brokers = {0};
+    struct ranges brokers = {0};
     struct wire_out out = {0};
     struct err err = {0};
     const void *data;
@@ -203,12 +203,11 @@ static void on_found(flux_future_t *f, void *arg)
     check_close(check);
     if (rc == 0 && flux_request_decode_raw(request, NULL, &data, &len) < 0)
         rc = EPROTO;
-    for (uint32_t rank = 0; rc == 0 && rank < brokers.size; rank++)
-        if (idset_has(&brokers, rank)) {
-            directory_found(module->dir, &client, data, len, rank);
-            wire_put_u32(&out, rank);
-        }
-    idset_free(&brokers);
+    for (struct ranges_at at = {0}; rc == 0 && ranges_next(&brokers, &at);) {
+        directory_found(module->dir, &client, data, len, at.number);
+        wire_put_u32(&out, at.number);
+    }
+    ranges_free(&brokers);
     if (rc == 0) {
         reply(module, request, &out);
         return;

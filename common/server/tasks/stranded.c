@@ -45,7 +45,7 @@ static bool list_waiting(const struct server *server, const struct stranded *s, 
             ranges_put(&ranks, here->ranks[k]);
     uint64_t n = ranges_count(&ranks);
     snprintf(buf, cap, n == 1 ? "rank " : "ranks ");
-    nspace_ranks_text(&ranks, buf + strlen(buf), cap - strlen(buf));
+    ranges_text(&ranks, buf + strlen(buf), cap - strlen(buf));
     ranges_free(&ranks);
     return n > 0;
 }

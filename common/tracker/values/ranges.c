@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Builds sets of numbers, looks numbers up, and writes and reads the sets' bytes.
+ * Builds sets of numbers, looks numbers up, and writes and reads the sets as bytes and as texts.
  */
 #include "common/tracker/values/ranges.h"
 
+#include "common/util/text.h"
+
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int ranges_add(struct ranges *set, uint32_t first, uint32_t last)
@@ -121,6 +125,50 @@ bool ranges_next(const struct ranges *set, struct ranges_at *at)
         at->offset = 0;
     }
     return true;
+}
+
+static bool parse_number(const char **at, const char *end, uint32_t most, uint32_t *number)
+{
+    const char *p = *at;
+    uint64_t n = 0;
+    for (; p < end && isdigit((unsigned char)*p) && n <= most; p++)
+        n = n * 10 + (uint64_t)(*p - '0');
+    bool good = p > *at && n <= most;
+    *number = (uint32_t)n;
+    *at = p;
+    return good;
+}
+
+int ranges_parse(struct ranges *set, const char *text, size_t len, uint32_t most)
+{
+    const char *p = text, *end = text + len;
+    bool good = true, more = len > 0;
+    while (more && good) {
+        uint32_t first, last;
+        good = parse_number(&p, end, most, &first);
+        last = first;
+        if (good && p < end && *p == '-')
+            good = (p++, parse_number(&p, end, most, &last));
+        more = p < end;
+        good = good && first <= last && (!more || *p == ',') && ranges_add(set, first, last) == 0;
+        p += more;
+    }
+    ranges_canonical(set);
+    return good ? 0 : -1;
+}
+
+void ranges_text(const struct ranges *set, char *buf, size_t cap)
+{
+    bool room = cap > 0;
+    if (room)
+        buf[0] = '\0';
+    for (uint32_t i = 0; i < set->n && room; i++) {
+        char text[32];
+        const struct range *r = &set->v[i];
+        snprintf(text, sizeof text, r->first == r->last ? "%s%u" : "%s%u-%u", i == 0 ? "" : ",",
+                 r->first, r->last);
+        room = text_fit(buf, cap, text);
+    }
 }
 
 void ranges_free(struct ranges *set)

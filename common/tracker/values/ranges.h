@@ -54,4 +54,11 @@ struct ranges_at {
  * @return whether there is one */
 bool ranges_next(const struct ranges *set, struct ranges_at *at);
 
+/** Reads "0-3,8", or "" for none, into an all-zero @p set. @param most a greater number is a fault
+ * @return 0, or -1: it is no such list, or out of memory; the set is to be freed then, too */
+int ranges_parse(struct ranges *set, const char *text, size_t len, uint32_t most);
+
+/** Writes a canonical set so; what does not fit into @p cap bytes is "...". */
+void ranges_text(const struct ranges *set, char *buf, size_t cap);
+
 void ranges_free(struct ranges *set);
