@@ -140,10 +140,8 @@ void peer_push(struct rm *rm, uint32_t node)
             peer_lose(rm, node, LEFT);
             return;
         }
-        if (!peer->placed) {
-            peer->other->wanted = true; /* others_tick() */
+        if (!peer->placed) /* others_tick() asks where it is */
             return;
-        }
         if (!send_one(rm, node))
             return;
     }

@@ -104,8 +104,12 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 /* What comes in this turn of the loop goes with it. */
 static void flux_ready(struct rm *rm, uint32_t node)
 {
-    if (node < rm->npeers)
-        rm->peers[node]->more = true;
+    if (node >= rm->npeers)
+        return;
+    struct peer *peer = rm->peers[node];
+    peer->more = true;
+    if (!peer->placed)
+        peer->other->wanted = true;
     rm_wake(rm);
 }
 
