@@ -9,7 +9,7 @@ usage: ci/test standin
        ci/system/standin_faults.sh [--rm=NAME] BUILDDIR [PART]...
 
 As standin.sh: each fault that musterrun makes of messages and of direct connections, and what is left when a part
-of it is killed; or only those PARTs: faults direct kills.
+of it is killed; or only those PARTs: faults direct slow kills.
 TXT
 }
 # shellcheck source=ci/system/standin_lib.sh
@@ -121,6 +121,10 @@ part_direct() {
   MUSTER_CONF=$work/direct.json client 'directly, and overheard' '-v -N4 -n8 --fault=read' exchange
   check 'directly, and overheard: nothing can be read' "$(tail -n 1 "$log")" grep -qx 'musterrun: fault read: 0 times' "$log"
   check 'directly, and overheard: it was' "$(grep -c 'a direct connection' "$log") lines" grep -q 'a direct connection to node' "$log"
+  for kind in publish events; do
+    client "$kind, and overheard" '-N4 -n4 --fault=read' flood --what $kind --from last --most 50 --lasts 60
+    check "$kind, and overheard: nothing can be read" "$(tail -n 1 "$log")" grep -qx 'musterrun: fault read: 0 times' "$log"
+  done
   fault silent:percent=2 groups_many --groups 20
   # As where one node's firewall lets no connection in, and where its settings have no direct connections.
   echo '{ "direct": { "address": "nosuch0" } }' >"$work/nowhere.json"
@@ -150,6 +154,50 @@ part_direct() {
     skip 'IPv6 alone' 'this machine has none'
   fi
   clean 'direct connections'
+}
+
+# server_of PID: the muster-server whose parent is that process, as it is of the tasks
+server_of() {
+  local pid
+  for pid in $(pids_of muster-server); do
+    [ "$(ps -o ppid= -p "$pid" | tr -d ' ')" != "$1" ] || echo "$pid"
+  done
+}
+most_memory() { # MiB that a server has had
+  local pid
+  for pid in $(pids_of muster-server); do sed -n 's/^VmHWM:\s*\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
+    sort -n | tail -n 1 | awk '{ print int($1 / 1024) }'
+}
+
+# floods WHAT MIB PATTERN ARG...: a server stands still while a process floods it; no server has more than that many MiB, which
+# is half of what they would have, and all goes on
+floods() {
+  local what=$1 mib=$2 pattern=$3 server most
+  shift 3
+  : >"$log"
+  MUSTER_CONF=$work/slow.json timeout -k 5 100 "${musterrun[@]}" -N4 -n4 "$clients/flood" --seconds 90 "$@" >"$log" 2>&1 </dev/null &
+  step=$!
+  until_true 60 grep -q 'stand still is a child of' "$log"
+  server=$(server_of "$(sed -n 's/.* is a child of //p' "$log")")
+  check "$what: a server stands still" "$(why "$log" unknown)" kill -STOP "$server"
+  check "$what: the flood ends" "$(why "$log" unknown)" until_true 60 grep -q 'flood: [0-9]* accepted' "$log"
+  most=$(most_memory)
+  kill -CONT "$server"
+  wait "$step"
+  status=$?
+  check "$what: memory" "$most MiB, expected $mib at most" [ "$most" -le "$mib" ]
+  check "$what: all goes on" "$(why "$log" $status)" passed_once
+  [ -z "$pattern" ] || check "$what: it is said" "$(tail -n 3 "$log")" grep -qE "$pattern" "$log"
+}
+
+# What a server does not take has a bound, and what is beyond that fails by itself.
+part_slow() {
+  echo '{ "tree_arity": 2 }' >"$work/slow.json"
+  floods 'events for one node' 200 'is not sent to node3: 64 MiB of events wait here' --what aimed --bytes 20000 --most 20000 --lasts 40
+  floods 'publish' 400 '' --what publish --from last --bytes 200000 --most 4000 --lasts 40
+  echo '{ }' >"$work/slow.json"
+  floods 'events for all' 150 'is not sent to other nodes: 16 MiB of events wait here' --bytes 20000 --most 20000 --lasts 40
+  clean 'floods'
 }
 
 # All below a broker are lost with it; of rank 0 that is all nodes.
@@ -201,4 +249,4 @@ part_kills() {
   clean 'all processes of musterrun are killed, after the next run'
 }
 
-parts faults direct kills
+parts faults direct slow kills

@@ -8,9 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    CARRY_MAX = 32 << 20, /* bytes of requests that wait */
+    CARRY_BYTES = 512,    /* that it takes to keep one, and the question for it */
+};
+
 bool holder_is_own(const struct holder *holder, uint32_t node)
 {
     return node < holder->env.nnodes;
+}
+
+bool carry_has_room(const struct holder *holder, const void *body, size_t len)
+{
+    unsigned char op = *(const unsigned char *)body;
+    bool of_process = op == HOLDER_PUBLISH || op == HOLDER_LOOKUP || op == HOLDER_UNPUBLISH;
+    return !of_process || holder->carried == 0 || holder->carried + len <= CARRY_MAX;
 }
 
 struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const void *body,
@@ -27,6 +39,7 @@ struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const
     c->id = id;
     c->op = *(unsigned char *)c->body;
     c->len = len;
+    holder->carried += len + CARRY_BYTES;
     TAILQ_INSERT_TAIL(&holder->carries, c, link);
     return c;
 }
@@ -34,6 +47,7 @@ struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const
 static void free_carry(struct carry *c)
 {
     TAILQ_REMOVE(&c->holder->carries, c, link);
+    c->holder->carried -= c->len + CARRY_BYTES;
     timer_stop(&c->deadline);
     store_free_lookup(&c->lookup);
     free(c->data);

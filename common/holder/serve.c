@@ -202,6 +202,10 @@ void holder_serve(struct holder *holder, uint32_t from, uint64_t id, const void 
         holder->env.reply(holder->env.arg, from, id, holder->env.codes.bad, NULL, 0);
         return;
     }
+    if (!holder->closing && !carry_has_room(holder, body, len)) {
+        holder->env.reply(holder->env.arg, from, id, holder->env.codes.full, NULL, 0);
+        return;
+    }
     c = holder->closing ? NULL : carry_new(holder, from, id, body, len);
     if (c == NULL) {
         holder->env.reply(holder->env.arg, from, id,
@@ -214,6 +218,10 @@ void holder_serve(struct holder *holder, uint32_t from, uint64_t id, const void 
 void holder_request(struct holder *holder, const void *body, size_t len, uint32_t ms,
                     holder_done_fn *done, void *arg)
 {
+    if (!holder->closing && !carry_has_room(holder, body, len)) {
+        done(arg, holder->env.codes.full, NULL, 0);
+        return;
+    }
     struct carry *c = holder->closing ? NULL : carry_new(holder, holder->env.self, 0, body, len);
     if (c == NULL) {
         done(arg, holder->env.codes.unreach, NULL, 0);

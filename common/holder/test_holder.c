@@ -74,6 +74,33 @@ static void test_unanswered(void **state)
     assert_int_not_equal(unanswered, 0);
 }
 
+/* What waits at a server, for a holder that is not there yet, has a bound. What is beyond it fails
+ * at once, and all else goes on. */
+static void test_too_much_waits(void **state)
+{
+    enum { LEN = 1 << 20, MANY = 32 };
+    static const unsigned char bytes[LEN];
+    int32_t status[MANY + 1], ends = 1;
+    (void)state;
+    open_world(5, 2);
+    site(0, 0)->cut_until = world->now + 1000;
+    for (uint32_t i = 0; i <= MANY; i++) {
+        struct wire_out out = {0};
+        status[i] = 1;
+        wire_put_u8(&out, HOLDER_UNPUBLISH);
+        wire_put_raw(&out, bytes, LEN - 1024);
+        request(site(1, 1), &out, &status[i]);
+    }
+    assert_int_equal(status[MANY - 1], 1);
+    assert_int_equal(status[MANY], CODE_FULL);
+    world_run(world, 5000);
+    assert_int_equal(answered, MANY + 1);
+    publish(site(1, 1), STORE_APP, &ends);
+    world_run(world, 2000);
+    assert_int_equal(ends, CODE_SUCCESS);
+    close_world();
+}
+
 /* What a step has published ends with it, if it says so, and not before. */
 static void test_ends(void **state)
 {
@@ -239,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outlives),
         cmocka_unit_test(test_unanswered),
+        cmocka_unit_test(test_too_much_waits),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_end_together),
         cmocka_unit_test(test_heir_that_never_asked),

@@ -15,6 +15,7 @@
 #include "common/nspace/procs.h"
 #include "common/server/steps/steps.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <pmix.h>
 #include <stdlib.h>
@@ -93,6 +94,12 @@ struct route {
     bool *to;                      /* by handle */
     bool everywhere;               /* all servers of the own step, lost ones too */
     size_t reached, unknown, lost; /* processes of a custom range */
+    bool full;                     /* some server does not take what it was sent before */
+};
+
+enum {
+    UNHEARD_MAX = 16 << 20, /* bytes of events for all, and what it takes to keep them */
+    REFUSED_LINE = 10000,   /* events for which there is one more line */
 };
 
 static bool is_gone(struct server *server, uint32_t node)
@@ -211,6 +218,54 @@ static bool is_said(const struct server *server, const struct route *route)
     return some;
 }
 
+/* Says an event to all of the step, unless they hear less than is said to them. */
+static bool say_event(struct server *server, const struct notification *event)
+{
+    if (view_unheard(server->view) > 0 && view_unheard(server->view) + event->len > UNHEARD_MAX)
+        return false;
+    struct wire_out out = write_event(server, event);
+    server_say(server, &out);
+    return true;
+}
+
+/* @param full the name of a server that does not take what it was sent, or NULL: some do not hear
+ * what is said to all */
+static void tell_full(struct server *server, const struct notification *event, const char *full)
+{
+    uint64_t n = ++server->events.refused;
+    if (n == 1 || n % REFUSED_LINE == 0)
+        log_error("event %d of %s rank %u is not sent to %s: %d MiB of events wait here for a "
+                  "server that is slow or stands still; %llu such events so far",
+                  event->code, event->source.nspace, event->source.rank,
+                  full != NULL ? full : "other nodes",
+                  (full != NULL ? (int)LINK_FULL : (int)UNHEARD_MAX) >> 20, (unsigned long long)n);
+}
+
+/* @return to how many servers it goes */
+static uint32_t send_by_route(struct server *server, struct route *route, bool said,
+                              const struct notification *event)
+{
+    uint32_t own = server->boot.nnodes, n = 0;
+    const char *full = NULL;
+    route->full = said && !say_event(server, event);
+    if (said && !route->full)
+        n = own - 1;
+    for (uint32_t node = said ? own : 0; node < nspace_handles(server->nspace); node++) {
+        if (!route->to[node])
+            continue;
+        if (link_is_full(server->link, node)) {
+            full = nspace_name(server->nspace, node);
+        } else {
+            send_to(server, node, event);
+            n++;
+        }
+    }
+    route->full |= full != NULL;
+    if (route->full)
+        tell_full(server, event, full);
+    return n;
+}
+
 pmix_status_t notification_send(struct server *server, const struct notification *event)
 {
     uint32_t handles = nspace_handles(server->nspace);
@@ -218,18 +273,10 @@ pmix_status_t notification_send(struct server *server, const struct notification
         return PMIX_ERR_UNREACH; /* we are leaving */
     struct route route = {.to = calloc(handles, sizeof *route.to)};
     pmix_status_t rc = route_event(server, &route, event);
-    uint32_t own = server->boot.nnodes, n = 0;
     bool said = is_said(server, &route);
-    if (said) {
-        struct wire_out out = write_event(server, event);
-        server_say(server, &out);
-        n = own - 1;
-    }
-    for (uint32_t node = said ? own : 0; node < handles; node++)
-        if (route.to[node]) {
-            send_to(server, node, event);
-            n++;
-        }
+    uint32_t n = send_by_route(server, &route, said, event);
+    if (route.full && rc == PMIX_SUCCESS)
+        rc = n > 0 ? PMIX_ERR_PARTIAL_SUCCESS : PMIX_ERR_OUT_OF_RESOURCE;
     log_debug("notify: event %d of %s rank %u, range %u, goes to %u nodes%s: %s", event->code,
               event->source.nspace, event->source.rank, event->range, n,
               said ? ", to those of this step along a tree" : "", PMIx_Error_string(rc));

@@ -30,6 +30,7 @@ struct server;
 struct event_counts {
     uint64_t out, in; /**< handed up by libpmix here, and given to it for other nodes */
     uint64_t dropped; /**< of other nodes, that could not be given to libpmix */
+    uint64_t refused; /**< not sent to all, as some server does not take what it is sent */
 };
 
 /** What was lost first outside of this node: tasks here that end afterwards most likely do so for

@@ -13,8 +13,11 @@
 
 enum {
     ABOUT_MAX = 512,
-    KNOCK_FIRST_MS = 1000, /* a question has waited */
-    KNOCK_MS = 5000,       /* and then, each time */
+    KNOCK_FIRST_MS = 1000,  /* a question has waited */
+    KNOCK_MS = 5000,        /* and then, each time */
+    WAITING_MAX = 64 << 20, /* bytes of questions, and what it takes to keep them */
+    REFUSED_LINE = 10000,   /* questions for which there is one more line */
+    KEPT_BYTES = 256,       /* that it takes to keep a question and its frame */
 };
 
 struct question {
@@ -41,7 +44,9 @@ struct asks {
     TAILQ_HEAD(, question) open;
     struct ask_counts counts;
     uint32_t nlost;
-    bool *lost; /* by handle; false beyond nlost */
+    bool *lost;     /* by handle; false beyond nlost */
+    size_t waiting; /* bytes of questions */
+    uint64_t refused;
     bool closing;
 };
 
@@ -85,10 +90,32 @@ static void set_due(struct question *q)
 
 static timer_fire on_due;
 
+/* Whether too much waits already. */
+static bool is_refused(struct asks *asks, uint32_t node, enum ask_topic topic, const void *body,
+                       size_t len)
+{
+    char about[ABOUT_MAX] = "a question";
+    bool own = topic == ASK_OUTPUT || topic == ASK_INPUT || topic == ASK_READY || topic == ASK_DATA;
+    if (own || asks->waiting + len <= WAITING_MAX)
+        return false;
+    if (asks->env.describe != NULL)
+        asks->env.describe(asks->env.arg, node, topic, body, len, about, sizeof about);
+    uint64_t n = ++asks->refused;
+    if (n == 1 || n % REFUSED_LINE == 0)
+        log_error(
+            "refused, as %d MiB of questions wait for their answers: %s; %llu such ones so far",
+            WAITING_MAX >> 20, about, (unsigned long long)n);
+    return true;
+}
+
 void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const void *body, size_t len,
                uint32_t timeout, ask_done_fn *done, void *arg)
 {
     bool lost = asks_are_lost(asks, node);
+    if (!lost && !asks->closing && is_refused(asks, node, topic, body, len)) {
+        done(arg, asks->env.full, NULL, 0);
+        return;
+    }
     struct question *q = lost || asks->closing ? NULL : calloc(1, sizeof *q);
     if (q == NULL) {
         done(arg, asks->closing ? asks->env.closing : asks->env.lost, NULL, 0);
@@ -108,6 +135,7 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
     }
     if (len > 0)
         memcpy(q->body, body, len);
+    asks->waiting += len + KEPT_BYTES;
     q->asked = timers_now(asks->env.timers);
     q->stands = topic == ASK_MODEX || topic == ASK_DATA || topic == ASK_CHECKPOINT;
     q->deadline = timeout > 0 ? clock_of(q) + timeout * 1000ll : 0;
@@ -127,6 +155,7 @@ static void answer(struct asks *asks, struct question *q, int32_t status, const 
                    size_t len)
 {
     TAILQ_REMOVE(&asks->open, q, entry);
+    asks->waiting -= q->len + KEPT_BYTES;
     timer_stop(&q->due);
     q->done(q->arg, status, data, len);
     free(q->body);
@@ -229,7 +258,8 @@ static void on_due(void *arg, struct timer *timer)
     } else if (q->knock <= now) {
         q->knock = now + KNOCK_MS;
         set_due(q);
-        put(q->asks, q, ASK_KNOCK, NULL, 0);
+        if (asks->env.is_under_way == NULL || !asks->env.is_under_way(asks->env.arg, q->node))
+            put(q->asks, q, ASK_KNOCK, NULL, 0);
     } else {
         set_due(q);
     }

@@ -47,12 +47,14 @@ struct asks;
 /** Surroundings; see engine.h. */
 struct ask_env {
     void *arg;
-    int32_t timeout, lost, unsupported, closing; /**< codes that are given here */
+    int32_t timeout, lost, unsupported, closing, full; /**< codes that are given here */
     uint32_t stall;        /**< seconds until a question that waits is reported; 0: never */
     struct timers *timers; /**< borrowed */
     /** Takes a report of a question that waits; NULL: it is logged. @param s seconds */
     void (*stalled)(void *arg, uint64_t s, const char *about);
     void (*send)(void *arg, uint32_t node, struct wire_out *frame);
+    /** @return whether something that was sent to a server has not arrived there. NULL: no */
+    bool (*is_under_way)(void *arg, uint32_t node);
     /** Writes what is asked of whom, for the report: "direct modex of 4711.0 rank 5 on c07". */
     void (*describe)(void *arg, uint32_t node, enum ask_topic topic, const void *body, size_t len,
                      char *buf, size_t cap);
@@ -61,7 +63,9 @@ struct ask_env {
 
 struct asks *asks_new(const struct ask_env *env);
 
-/** Asks server @p node; @p done is called exactly once.
+/** Asks server @p node; @p done is called exactly once: with the code "full" at once when too much
+ * waits for its answer. Pieces of output and of input, and what is published, are bounded by their
+ * askers.
  * @param timeout seconds; 0: none */
 void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const void *body, size_t len,
                uint32_t timeout, ask_done_fn *done, void *arg);

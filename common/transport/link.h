@@ -144,6 +144,14 @@ struct link_owed {
 
 struct link_owed link_owed(const struct link *link, uint32_t node);
 
+/** Of what is kept for slow servers, how much of CARE_SHOULD, in bytes; beyond that a server that
+ * has more than its share takes no more. */
+enum { LINK_FULL = 64 << 20, LINK_SHARE = 64 << 10 };
+
+/** @return whether an event for a server is to be refused: too much waits, there and in all. What
+ * has a bound by itself need not ask. */
+bool link_is_full(const struct link *link, uint32_t node);
+
 /** This server is about to leave: what it sends and takes is acknowledged at once. */
 void link_hurry(struct link *link);
 

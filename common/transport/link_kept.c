@@ -12,6 +12,7 @@ enum {
     ACK_MS = 20,           /* what was taken is said by then, if no frame brings it along */
     PROGRESS_MS = 5000,    /* until the peer has acknowledged something of what was sent */
     STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
+    MALLOC_BYTES = 32,     /* for the two places of a frame */
 };
 
 /* @return where the table has the peer, or would have it; the table has room */
@@ -102,8 +103,11 @@ void outgoing_drop(struct outgoing *o)
     free(o);
 }
 
-static void count(struct link_owed *owed, const struct outgoing *o, int n)
+static void count(struct link_peer *peer, const struct outgoing *o, int n)
 {
+    struct link_owed *owed = &peer->owed;
+    size_t should = o->care == CARE_SHOULD ? outgoing_len(o) + sizeof *o + MALLOC_BYTES : 0;
+    peer->link->should += n > 0 ? should : -should;
     owed->frames += (uint32_t)n;
     owed->must += o->care == CARE_MUST ? (uint32_t)n : 0;
     owed->should += o->care == CARE_SHOULD ? (uint32_t)n : 0;
@@ -154,7 +158,7 @@ void link_peer_keep(struct link_peer *peer, struct outgoing *o)
     peer->end = &o->next;
     if (peer->next == NULL)
         peer->next = o;
-    count(&peer->owed, o, 1);
+    count(peer, o, 1);
     if (peer->progress_by == 0)
         link_peer_await_progress(peer);
     offer(peer);
@@ -167,7 +171,7 @@ struct outgoing *link_peer_pop(struct link_peer *peer)
     if (peer->next == o)
         peer->next = o->next;
     o->next = NULL;
-    count(&peer->owed, o, -1);
+    count(peer, o, -1);
     return o;
 }
 
@@ -187,6 +191,11 @@ struct link_owed link_owed(const struct link *link, uint32_t node)
 {
     const struct link_peer *peer = link_peer_find(link, node);
     return peer != NULL ? peer->owed : (struct link_owed){0};
+}
+
+bool link_is_full(const struct link *link, uint32_t node)
+{
+    return link->should > LINK_FULL && link_owed(link, node).bytes > LINK_SHARE;
 }
 
 void link_peer_told(struct link_peer *peer)

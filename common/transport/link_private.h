@@ -51,6 +51,7 @@ struct link {
     size_t nstrangers; /**< bytes of them */
     bool told;         /**< of bytes that name no server of ours */
     bool hurry;        /**< this server leaves */
+    size_t should;     /**< bytes of CARE_SHOULD that are kept, and what it takes to keep them */
 };
 
 /* ---- link_kept.c ---- */

@@ -283,7 +283,15 @@ static int64_t clock_of(void *arg)
 
 static struct timers timers = {.now = clock_of};
 
+enum { FULL = -77 };
 static size_t last_len;
+static bool under_way;
+
+static bool is_under_way(void *arg, uint32_t node)
+{
+    (void)arg, (void)node;
+    return under_way;
+}
 
 static void swallow(void *arg, uint32_t node, struct wire_out *frame)
 {
@@ -314,7 +322,9 @@ static struct asks *asks_reporting(void)
     const struct ask_env env = {.timeout = LOOPBACK_TIMEOUT,
                                 .stall = 60,
                                 .timers = &timers,
+                                .full = FULL,
                                 .send = swallow,
+                                .is_under_way = is_under_way,
                                 .describe = describe};
     memset(&reports, 0, sizeof reports);
     reports.now = 1000;
@@ -342,6 +352,51 @@ static void output_may_wait(void **state)
     assert_int_equal(reports.lines, 0);
     asks_free(asks);
     assert_int_equal(got.answers, 1);
+    log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
+}
+
+/* Nobody knocks at a server that has not taken what it was sent. */
+static void a_server_that_takes_nothing(void **state)
+{
+    struct got got = {0};
+    (void)state;
+    struct asks *asks = asks_reporting();
+    asks_send(asks, 2, ASK_MODEX, "ping", 4, 0, take, &got);
+    for (unsigned i = 0; i < 4; i++) {
+        under_way = i < 3;
+        last_len = 0;
+        reports.now += 5000;
+        timers_run(&timers);
+        assert_int_equal(last_len > 0, !under_way);
+    }
+    asks_free(asks);
+    log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
+}
+
+/* Questions that wait have a bound, and a line for the first one that is refused. Streams and what
+ * is published have bounds of their own. */
+static void too_many_questions(void **state)
+{
+    enum { LEN = 1 << 20, MANY = 64 };
+    static const char body[LEN];
+    struct got got = {0}, other = {0}, streams = {0};
+    (void)state;
+    struct asks *asks = asks_reporting();
+    for (unsigned i = 0; i < MANY + 8; i++)
+        asks_send(asks, i % 3, ASK_MODEX, body, LEN, 100, take, &got);
+    assert_in_range(got.answers, 8, 9);
+    assert_int_equal(got.status, FULL);
+    assert_int_equal(reports.lines, 1);
+    assert_non_null(strstr(reports.last, "refused, as 64 MiB of questions wait"));
+    asks_send(asks, 1, ASK_OUTPUT, body, LEN, 0, take, &streams);
+    asks_send(asks, 1, ASK_DATA, body, LEN, 0, take, &streams);
+    assert_int_equal(streams.answers, 0);
+    reports.now += 100000; /* those that were taken fail by their deadline */
+    timers_run(&timers);
+    assert_int_equal(got.answers, MANY + 8);
+    asks_send(asks, 1, ASK_MODEX, body, LEN, 100, take, &other);
+    assert_int_equal(other.answers, 0);
+    asks_free(asks);
     log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
 }
 
@@ -397,6 +452,8 @@ int main(void)
         TEST(a_deadline),
         TEST(a_question_that_waits_knocks),
         TEST(output_may_wait),
+        TEST(a_server_that_takes_nothing),
+        TEST(too_many_questions),
         TEST(a_loss),
         TEST(an_unknown_topic),
         TEST(closing),

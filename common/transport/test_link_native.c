@@ -283,6 +283,49 @@ static void connections_are_required(void **state)
     assert_int_equal(kept(), 1);
 }
 
+static void say_event(uint32_t node, size_t len)
+{
+    struct wire_out out = {0};
+    struct shared_bytes *body = shared_bytes_take(calloc(1, len), len);
+    wire_put_u8(&out, FRAME_EVENT);
+    link_send_shared(ends.sender, node, &out, body);
+    shared_bytes_drop(body);
+}
+
+static void ignored(void *arg, uint32_t node)
+{
+    (void)arg, (void)node;
+}
+
+/* What is kept for slow servers has a bound, which a server that takes what it is sent does not
+ * notice. What has to arrive is none of it. */
+static void slow_servers(void **state)
+{
+    enum { LEN = 1 << 20 };
+    const struct link_env env = {.nnodes = 3, .step = STEP, .native = ignored};
+    struct wire_out out = {0};
+    (void)state;
+    link_free(ends.sender);
+    ends.sender = link_new(&env);
+    unsigned n = 0;
+    for (; !link_is_full(ends.sender, 1) && n < 2 * LINK_FULL / LEN; n++)
+        say_event(1, LEN);
+    assert_int_equal(n, LINK_FULL / LEN);
+    assert_false(link_is_full(ends.sender, 2));
+    say_event(2, LINK_SHARE);
+    assert_true(link_is_full(ends.sender, 2));
+    link_batch(ends.sender, 2, SIZE_MAX, &out);
+    link_arrived(ends.sender, 2, 1);
+    assert_false(link_is_full(ends.sender, 2));
+    wire_out_free(&out);
+    link_batch(ends.sender, 1, LEN, &out);
+    link_arrived(ends.sender, 1, 1);
+    assert_false(link_is_full(ends.sender, 1));
+    wire_out_free(&out);
+    link_forget(ends.sender, 1);
+    assert_int_equal(kept(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +336,7 @@ int main(void)
         LINK_TEST(loose_frames),
         LINK_TEST(one_that_was_given_up),
         LINK_TEST(connections_are_required),
+        LINK_TEST(slow_servers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,6 +188,11 @@ void view_leave(struct view *v)
     go_on(v);
 }
 
+size_t view_unheard(const struct view *v)
+{
+    return v->said_bytes;
+}
+
 uint64_t view_heard(const struct view *v)
 {
     return v->nheard;

@@ -86,6 +86,11 @@ void view_accuse(struct view *view, uint32_t node, bool left);
  * before. @param text borrowed */
 void view_say(struct view *view, const void *text, size_t len);
 
+/** @return bytes of what this server has said and not heard yet, and what it takes to keep them.
+ * Some server does not take them as fast; a server that says 64 MiB more than is heard is left out
+ */
+size_t view_unheard(const struct view *view);
+
 /** Asks all servers of the view, this one as well. @p done is called once, perhaps at once: with
  * the answers of all, also when the view changes meanwhile; after @p ms with those that have come;
  * or with none when this server asks no more. @param text borrowed @param ms 0: no deadline */

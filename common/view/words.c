@@ -137,7 +137,7 @@ uint64_t view_words_say(struct view *v, enum word_kind kind, const void *text, s
         if (len > 0)
             memcpy(bytes + 1, text, len);
         word = add(&v->said, v->env.self, ++v->nsaid, shared_bytes_take(bytes, len + 1));
-        v->said_bytes += len + 1;
+        v->said_bytes += len + 1 + sizeof(struct word) + sizeof(struct shared_bytes);
     }
     if (word == NULL)
         view_broken(v);
@@ -186,7 +186,7 @@ static int kind_of(const struct shared_bytes *text)
 /* A word of this server is done, so the head takes another one. */
 static void was_heard(struct view *v, struct word *said)
 {
-    v->said_bytes -= said->text->len;
+    v->said_bytes -= said->text->len + sizeof(struct word) + sizeof(struct shared_bytes);
     drop(&v->said, said);
     v->nsent -= v->nsent > 0;
     fill_head(v);

@@ -17,7 +17,7 @@
 enum { FDS = 4096, KEPT = 64 << 10, HEAD = 4, TAG = 16 };
 
 /* What clients of tests put: keys, and words of their values. */
-static const char *const known[] = {"own.host", "in round ", "of part "};
+static const char *const known[] = {"own.host", "in round ", "of part ", "flood."};
 
 static struct faults_direct ask;
 static uint64_t calls;

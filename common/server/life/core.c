@@ -177,6 +177,12 @@ static void serve_status(void *arg, uint32_t from, uint64_t id, const void *body
     reply(arg, ASK_STATUS, from, id, body, len);
 }
 
+static bool is_under_way(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    return link_owed(server->link, node).frames > 0;
+}
+
 static struct ask_env ask_env(struct server *server)
 {
     return (struct ask_env){
@@ -185,10 +191,12 @@ static struct ask_env ask_env(struct server *server)
         .lost = PMIX_ERR_LOST_CONNECTION,
         .unsupported = PMIX_ERR_NOT_SUPPORTED,
         .closing = PMIX_ERR_UNREACH,
+        .full = PMIX_ERR_OUT_OF_RESOURCE,
         .stall = (uint32_t)server->conf.stall_report,
         .timers = &server->timers,
         .stalled = stalled,
         .send = frames_send,
+        .is_under_way = is_under_way,
         .describe = describe_ask,
         .serve = {[ASK_MODEX] = upcall_serve_modex,
                   [ASK_QUERY] = serve_query,

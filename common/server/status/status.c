@@ -220,6 +220,7 @@ static void put_counters(json_object *to, const struct server *server,
     field_put_number(events, "out", server->events.out);
     field_put_number(events, "in", server->events.in);
     field_put_number(events, "dropped", server->events.dropped);
+    field_put_number(events, "refused", server->events.refused);
     put(counters, "events", events);
     field_put_number(counters, "frames_out", sum->frames_out);
     field_put_number(counters, "bytes_out", sum->bytes_out);
