@@ -9,7 +9,8 @@
  * 0 alone is stopped at its exec, and rank 1 resumes it by job control; node or proc: a parent's
  * daemons, one a node or a process, find the processes of their nodes, and release all
  * --where   init, app, or, for a parent, exec; --rank: one process alone stops, and the others go
- * on; with --late they wait for it in a fence, whose deadline (MUSTER_TIMEOUTS_FENCE) is shorter
+ * on; --dead: one ends before PMIx_Init, and is not awaited; with --late they wait for it in a
+ * fence, whose deadline (MUSTER_TIMEOUTS_FENCE) is shorter
  */
 #include "event.h"
 #include "spawned.h"
@@ -28,7 +29,8 @@ enum { DAEMONS_NONE, DAEMONS_NODE, DAEMONS_PROC, BY_SIGNAL, BY_RESUME };
 #define APP_BREAKPOINT "debugged-app"
 #define GO "debugged.go" /* published before the release */
 
-static long as = AS_STEP, n = 2, where = IN_INIT, rank = -1, daemons = DAEMONS_NONE, late;
+static long as = AS_STEP, n = 2, where = IN_INIT, rank = -1, dead = -1, daemons = DAEMONS_NONE,
+            late;
 
 static const char *breakpoint(void)
 {
@@ -156,16 +158,16 @@ static void stop_in_app(void)
     listen_wait(l, code, PMIX_RANK_WILDCARD, 1);
 }
 
-/* All but the one that waits go on. */
-static void fence_others(void)
+/* @param without a rank; -1: none */
+static void fence_others(long without, bool collect)
 {
     pmix_proc_t *others = calloc(client.size, sizeof *others);
     size_t nothers = 0;
     for (pmix_rank_t r = 0; r < client.size; r++)
-        if (r != (pmix_rank_t)rank)
+        if ((long)r != without)
             others[nothers++] = proc_of(r);
-    if (rank != (long)client.me.rank)
-        fence_of(others, nothers, false);
+    if (without != (long)client.me.rank)
+        fence_of(others, nothers, collect);
     free(others);
 }
 
@@ -195,13 +197,17 @@ static int be_stopped(const char *program, int argc, char **argv,
         close(pipe_of[1]);
     }
     bool alone = false; /* one of the others waits */
-    for (int i = 1; i < argc; i++)
+    for (int i = 1; i < argc; i++) {
         alone |= strcmp(argv[i], "--rank") == 0;
+        if (own != NULL && i + 1 < argc && strcmp(argv[i], "--dead") == 0 &&
+            strcmp(argv[i + 1], own) == 0)
+            _exit(0);
+    }
     if (leader && !alone)
         CHECK(write(go[1], "g", 1) == 1, "the tool is gone");
     client_init(program, options, argc, argv);
     if (rank >= 0)
-        fence_others();
+        fence_others(rank, false);
     if (rank >= 0 && leader)
         let_release(go[1]);
     if (where == IN_APP && (rank < 0 || rank == (long)client.me.rank))
@@ -216,12 +222,12 @@ static int be_stopped(const char *program, int argc, char **argv,
         put_u64(PMIX_GLOBAL, at, "debugged.at");
         commit();
     }
-    fence_all(true);
+    fence_others(dead, true);
     uint64_t at = get_u64(0, "debugged.at");
     if (rank < 0 || rank == (long)client.me.rank)
         CHECK(on > at, "rank %u goes on %lld us before the release", client.me.rank,
               (long long)(at - on) / 1000);
-    fence_all(false);
+    fence_others(dead, false);
     return client_pass("%u ranks waited for a debugger", client.size);
 }
 
@@ -485,6 +491,7 @@ int main(int argc, char **argv)
         {"n", &n, "processes that a parent starts", NULL},
         {"where", &where, "where they wait", "init|app|exec"},
         {"rank", &rank, "the only one that waits", NULL},
+        {"dead", &dead, "one that ends before PMIx_Init, and is not awaited", NULL},
         {"daemons", &daemons, "of a parent", "none|node|proc|signal|resume"},
         {"late", &late,
          "ms until they are released, while the others, if there are, are in a fence", NULL},

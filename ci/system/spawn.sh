@@ -112,6 +112,8 @@ check_debug() {
   local status
   MUSTER_DEBUG=stop-in-init timeout 100 srun --mpi="$MPI" -N2 -n4 "$clients/debugged" --seconds 80 >"$work/log" 2>&1 </dev/null
   judge 'a step that waits for a debugger' debugged $? "$work/log"
+  MUSTER_DEBUG=stop-in-init MUSTER_ON_TASK_LOSS=continue timeout 100 srun --mpi="$MPI" -N2 -n4 "$clients/debugged" --dead 3 --seconds 80 >"$work/log" 2>&1 </dev/null
+  judge 'the same without a rank that ends before' debugged $? "$work/log"
   timeout 100 salloc -Q -N2 -n8 srun --mpi="$MPI" -N2 -n2 "$clients/debugged" --as parent --where app --n 3 --daemons node --seconds 80 >"$work/log" 2>&1 </dev/null
   judge 'spawned processes that wait for a debugger, whose daemons release them' debugged $? "$work/log"
   check 'there is a daemon a node' "$(tail -n 3 "$work/log" | tr '\n' ';')" grep -q '^DAEMONS 2$' "$work/log"

@@ -59,15 +59,23 @@ void debug_tool_gone(struct server *server, const char *nspace, uint32_t rank)
 /* ---- the spawner ---- */
 
 struct wait {
+    struct server *server;
     pmix_proc_t spawner;
     pmix_nspace_t child;
+    uint32_t node; /* of the child's, the next one to be asked */
 };
+
+static void ask_next(struct wait *wait);
 
 static void on_answer(void *arg, int32_t status, const void *data, size_t len)
 {
     struct wait *wait = arg;
     struct wire_in in;
     char where[STOPPED_WHERE_SIZE];
+    if (status == PMIX_ERR_LOST_CONNECTION) {
+        ask_next(wait);
+        return;
+    }
     if (status == 0) {
         wire_in_init(&in, data, len);
         uint32_t n = wire_get_u32(&in);
@@ -81,15 +89,28 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
     free(wait);
 }
 
+/* Each server of the child knows it. One that is lost has taken the question with it. */
+static void ask_next(struct wait *wait)
+{
+    struct asks *asks = wait->server->asks;
+    const struct nspace *child = nspace_find(wait->server->nspace, wait->child);
+    while (child != NULL && wait->node < child->nnodes &&
+           asks_are_lost(asks, child->base + wait->node))
+        wait->node++;
+    if (child == NULL || wait->node >= child->nnodes) {
+        free(wait);
+        return;
+    }
+    asks_send(asks, child->base + wait->node++, ASK_READY, NULL, 0, 0, on_answer, wait);
+}
+
 void debug_await(struct server *server, const pmix_proc_t *spawner, const char *child)
 {
-    uint32_t first;
-    if (nspace_node(server->nspace, child, 0, &first) != 0)
-        return;
     struct wait *wait = calloc(1, sizeof *wait);
+    wait->server = server;
     wait->spawner = *spawner;
     PMIX_LOAD_NSPACE(wait->child, child);
-    asks_send(server->asks, first, ASK_READY, NULL, 0, 0, on_answer, wait);
+    ask_next(wait);
 }
 
 void debug_nspace_ended(struct server *server, const char *nspace)

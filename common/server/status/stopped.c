@@ -5,6 +5,7 @@
 #include "common/server/status/stalled.h"
 #include "common/server/tasks/signals.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <pmix_common.h>
 #include <stdio.h>
@@ -19,10 +20,23 @@ struct waiter {
     uint64_t id;
 };
 
+/* Tasks of a node, or of the step. */
+struct counts {
+    uint32_t stopped, gone, released; /* gone: ended, and not after a release: not awaited */
+};
+
+/* What the head knows of a node. */
+struct of_node {
+    struct counts counts;
+    bool heard; /* in this view, or it is not in it */
+};
+
 struct stops {
-    uint32_t told;     /* how many of this node, as the first server knows it */
-    uint32_t *of_node; /* at the first server: how many of each node; NULL: none has told */
-    uint32_t sum;      /* of these */
+    uint32_t head;           /* the head of the view, to which this server tells its counts */
+    struct counts told;      /* of this node, as the head knows it */
+    struct of_node *of_node; /* the head's; NULL: none has told */
+    struct counts sum;       /* of these */
+    uint32_t awaited;        /* servers that a new head has to hear before it says a sum */
     struct timer report;
     struct waiter waiters[WAITERS_MAX];
     unsigned nwaiters;
@@ -42,7 +56,7 @@ static void on_report(void *arg, struct timer *timer)
     struct server *server = arg;
     const struct stopped *stopped = &server->stopped;
     (void)timer;
-    if (stopped->n > 0 && server_first(server) == server->boot.node)
+    if (stopped->n > 0 && server->stops->head == server->boot.node)
         stalled(server, (uint64_t)server->conf.stall_report,
                 "processes wait for a debugger to release them");
 }
@@ -56,10 +70,17 @@ static void answer(struct server *server, const struct waiter *waiter)
     wire_out_free(&out);
 }
 
-static void set(struct server *server, uint32_t n, const char *where)
+/* Whether all that are to wait do. */
+static bool is_ready(const struct server *server, const struct counts *sum)
+{
+    return sum->stopped > 0 && sum->stopped + sum->gone >= stopped_wanted(server);
+}
+
+static void set(struct server *server, const struct counts *sum, const char *where)
 {
     struct stopped *stopped = &server->stopped;
     struct stops *stops = server->stops;
+    uint32_t n = sum->stopped;
     bool was_ready = stopped->ready;
     if (stopped->n == 0 && n > 0 && server->conf.stall_report > 0) {
         timer_init(&stops->report, &server->timers, on_report, server);
@@ -68,7 +89,7 @@ static void set(struct server *server, uint32_t n, const char *where)
     if (n == 0)
         timer_stop(&stops->report);
     stopped->n = n;
-    stopped->ready = n >= stopped_wanted(server);
+    stopped->ready = is_ready(server, sum);
     if (n == 0)
         stopped->where[0] = '\0';
     else if (where !=
@@ -85,58 +106,107 @@ static void set(struct server *server, uint32_t n, const char *where)
         answer(server, &stops->waiters[--stops->nwaiters]);
 }
 
-static void get(const void *body, size_t len, struct wire_in *in, uint32_t *n, char *where)
-{
-    wire_in_init(in, body, len);
-    *n = wire_get_u32(in);
-    wire_get_str(in, where, STOPPED_WHERE_SIZE);
-    log_mask(where);
-}
-
-void stopped_said(struct server *server, uint32_t from, const void *body, size_t len)
-{
-    struct wire_in in;
-    char where[STOPPED_WHERE_SIZE];
-    uint32_t n;
-    (void)from;
-    get(body, len, &in, &n, where);
-    if (!in.bad && n <= server->boot.ntasks)
-        set(server, n, where);
-}
-
-/* ---- the first server: the sum ---- */
-
-static void put(struct wire_out *frame, uint32_t n, const char *where)
+static void put(struct wire_out *frame, const struct counts *counts, const char *where)
 {
     wire_put_u8(frame, FRAME_STOPPED);
-    wire_put_u32(frame, n);
+    wire_put_u32(frame, counts->stopped);
+    wire_put_u32(frame, counts->gone);
+    wire_put_u32(frame, counts->released);
     wire_put_str(frame, where);
 }
 
-static void add(struct server *server, uint32_t node, uint32_t n, const char *where)
+/* @param most tasks that there are @return whether it makes sense */
+static bool get(const void *body, size_t len, uint32_t most, struct counts *counts, char *where)
+{
+    struct wire_in in;
+    wire_in_init(&in, body, len);
+    counts->stopped = wire_get_u32(&in);
+    counts->gone = wire_get_u32(&in);
+    counts->released = wire_get_u32(&in);
+    wire_get_str(&in, where, STOPPED_WHERE_SIZE);
+    log_mask(where);
+    return !in.bad && (uint64_t)counts->stopped + counts->gone + counts->released <= most;
+}
+
+/* ---- the head: the sums ---- */
+
+static void put_in(struct stops *stops, uint32_t node, const struct counts *counts)
+{
+    struct of_node *of = &stops->of_node[node];
+    stops->sum.stopped += counts->stopped - of->counts.stopped;
+    stops->sum.gone += counts->gone - of->counts.gone;
+    stops->sum.released += counts->released - of->counts.released;
+    of->counts = *counts;
+    stops->awaited -= !of->heard && stops->awaited > 0;
+    of->heard = true;
+}
+
+/* Of a server that is gone: all its tasks have ended. */
+static void put_gone(struct server *server, uint32_t node)
 {
     struct stops *stops = server->stops;
-    if (stops->of_node == NULL)
-        stops->of_node = calloc(server->boot.nnodes, sizeof *stops->of_node);
-    uint32_t was = stops->sum;
-    stops->sum += n - stops->of_node[node];
-    stops->of_node[node] = n;
-    if (stops->sum == was || (was > 0 && stops->sum > was && stops->sum < stopped_wanted(server)))
+    struct counts counts = {.released = stops->of_node[node].counts.released};
+    counts.gone = server->boot.nodes[node].ntasks - counts.released;
+    put_in(stops, node, &counts);
+}
+
+static void need_nodes(struct server *server)
+{
+    struct stops *stops = server->stops;
+    if (stops->of_node != NULL)
+        return;
+    stops->of_node = calloc(server->boot.nnodes, sizeof *stops->of_node);
+    for (uint32_t node = 0; node < server->boot.nnodes; node++)
+        if (!view_has(server->view, node))
+            put_gone(server, node);
+}
+
+/* Says the sums to all others, where it is worth it. */
+static void say(struct server *server, const char *where)
+{
+    const struct stopped *stopped = &server->stopped;
+    struct stops *stops = server->stops;
+    const struct counts sum = stops->sum;
+    bool ready = is_ready(server, &sum);
+    bool worth = sum.stopped == stopped->n ? ready != stopped->ready
+                                           : sum.stopped < stopped->n || stopped->n == 0 || ready;
+    if (stops->head != server->boot.node || stops->awaited > 0 || !worth)
         return;
     struct wire_out word = {0};
-    put(&word, stops->sum, where);
+    put(&word, &sum, where);
     server_say(server, &word);
-    set(server, stops->sum, where);
+    set(server, &sum, where);
+}
+
+static void tell(struct server *server, const char *where);
+
+static void add(struct server *server, uint32_t node, const struct counts *counts,
+                const char *where)
+{
+    need_nodes(server);
+    put_in(server->stops, node, counts);
+    say(server, where);
+    if (node != server->boot.node)
+        tell(server, server->stopped.where); /* who of this node is gone is worth it now */
 }
 
 void stopped_receive(struct server *server, uint32_t from, const void *body, size_t len)
 {
-    struct wire_in in;
     char where[STOPPED_WHERE_SIZE];
-    uint32_t n;
-    get(body, len, &in, &n, where);
-    if (!in.bad && n <= server->boot.nodes[from].ntasks)
-        add(server, from, n, where);
+    struct counts counts;
+    if (get(body, len, server->boot.nodes[from].ntasks, &counts, where))
+        add(server, from, &counts, where);
+}
+
+void stopped_said(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    char where[STOPPED_WHERE_SIZE];
+    struct counts sum;
+    (void)from;
+    if (!get(body, len, server->boot.ntasks, &sum, where))
+        return;
+    set(server, &sum, where);
+    tell(server, server->stopped.where);
 }
 
 void stopped_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
@@ -157,30 +227,52 @@ void stopped_serve(void *arg, uint32_t from, uint64_t id, const void *body, size
 
 /* ---- this node ---- */
 
-static uint32_t count(const struct server *server)
+static struct counts count(const struct server *server)
 {
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
-        n += server->tasks[k].stopped && !task_has_ended(&server->tasks[k]);
+    struct counts n = {0};
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++) {
+        const struct task *task = &server->tasks[k];
+        if (task->debug == DEBUG_RELEASED)
+            n.released++;
+        else if (task_has_ended(task))
+            n.gone++;
+        else
+            n.stopped += task->debug == DEBUG_STOPPED;
+    }
     return n;
 }
 
-/* Tells the first server, where it is worth it. */
-static void tell(struct server *server, const char *where)
+/* Whether the head is to know them: fewer are stopped than it knows, or the first, or none is
+ * awaited any more. Of a step without a debugger it need not know who is gone. */
+static bool are_worth(const struct server *server, const struct counts *n)
+{
+    const struct counts *told = &server->stops->told;
+    bool waits =
+        n->stopped > 0 || server->stopped.n > 0 || server->stopped.stop.where != STOP_NOWHERE;
+    bool all = n->stopped + n->gone + n->released == boot_here(&server->boot)->ntasks;
+    return n->stopped < told->stopped || (n->stopped > 0 && told->stopped == 0) ||
+           (waits && all && (n->stopped != told->stopped || n->gone != told->gone));
+}
+
+static void tell_all(struct server *server, const struct counts *n, const char *where)
 {
     struct stops *stops = server->stops;
-    uint32_t n = count(server), all = boot_here(&server->boot)->ntasks;
-    if (n == stops->told || (n > stops->told && stops->told > 0 && n < all))
-        return;
-    stops->told = n;
-    uint32_t first = server_first(server);
-    if (first == server->boot.node) {
-        add(server, first, n, where);
+    stops->told = *n;
+    if (stops->head == server->boot.node) {
+        add(server, server->boot.node, n, where);
         return;
     }
     struct wire_out frame = {0};
     put(&frame, n, where);
-    link_send(server->link, first, &frame);
+    link_send(server->link, stops->head, &frame);
+}
+
+/* Tells the head, where it is worth it. */
+static void tell(struct server *server, const char *where)
+{
+    const struct counts n = count(server);
+    if (are_worth(server, &n))
+        tell_all(server, &n, where);
 }
 
 void stopped_ready(struct server *server, uint32_t rank, const char *where)
@@ -189,7 +281,7 @@ void stopped_ready(struct server *server, uint32_t rank, const char *where)
     for (uint32_t k = 0; k < here->ntasks; k++)
         if ((rank == STOP_ALL || here->ranks[k] == rank) && !task_has_ended(&server->tasks[k])) {
             log_debug("rank %u waits for a debugger, at %s", here->ranks[k], where);
-            server->tasks[k].stopped = true;
+            server->tasks[k].debug = DEBUG_STOPPED;
         }
     tell(server, where);
 }
@@ -201,9 +293,11 @@ void stopped_release(struct server *server, uint32_t first, uint32_t last)
     for (uint32_t k = 0; k < here->ntasks; k++) {
         if (here->ranks[k] < first || here->ranks[k] > last)
             continue;
-        if (on_exec && server->tasks[k].stopped)
+        if (server->tasks[k].debug != DEBUG_STOPPED)
+            continue;
+        if (on_exec)
             signals_continue(server, k);
-        server->tasks[k].stopped = false;
+        server->tasks[k].debug = DEBUG_RELEASED;
     }
     tell(server, server->stopped.where);
 }
@@ -214,8 +308,8 @@ void stopped_runs(struct server *server, uint32_t rank)
     if (server->stopped.stop.where != STOP_ON_EXEC)
         return;
     for (uint32_t k = 0; k < here->ntasks; k++)
-        if (here->ranks[k] == rank)
-            server->tasks[k].stopped = false;
+        if (here->ranks[k] == rank && server->tasks[k].debug == DEBUG_STOPPED)
+            server->tasks[k].debug = DEBUG_RELEASED;
     tell(server, server->stopped.where);
 }
 
@@ -226,8 +320,52 @@ void stopped_signalled(struct server *server)
 
 void stopped_task_ended(struct server *server, uint32_t slot)
 {
-    if (slot < boot_here(&server->boot)->ntasks && server->tasks[slot].stopped)
+    if (slot < boot_here(&server->boot)->ntasks)
         tell(server, server->stopped.where);
+}
+
+/* ---- another view ---- */
+
+static void put_all_gone(struct server *server, const struct ranges *nodes)
+{
+    for (struct ranges_at at = {0}; ranges_next(nodes, &at);)
+        put_gone(server, at.number);
+}
+
+/* What the head before had heard is lost with it. All have heard the same sums, so where a process
+ * waits all tell the new head what they have, and before it has that it says nothing. */
+static void begin(struct server *server)
+{
+    struct stops *stops = server->stops;
+    need_nodes(server);
+    stops->awaited = 0;
+    for (uint32_t node = 0; server->stopped.n > 0 && node < server->boot.nnodes; node++)
+        stops->awaited += !stops->of_node[node].heard;
+}
+
+void stopped_view_changed(struct server *server, const struct ranges *lost,
+                          const struct ranges *left)
+{
+    struct stops *stops = server->stops;
+    const struct counts n = count(server);
+    uint32_t head = view_head(server->view);
+    bool news = head != stops->head;
+    stops->head = head;
+    if (stops->of_node != NULL) {
+        put_all_gone(server, lost);
+        put_all_gone(server, left);
+    }
+    if (news) {
+        stops->told = (struct counts){0};
+        if (head == server->boot.node)
+            begin(server);
+    }
+    if (news && server->stopped.n > 0)
+        tell_all(server, &n, server->stopped.where);
+    else
+        tell(server, server->stopped.where);
+    if (stops->of_node != NULL)
+        say(server, server->stopped.where);
 }
 
 /* ---- life ---- */

@@ -3,14 +3,17 @@
  * Processes of the step that wait for a debugger, from PMIX_READY_FOR_DEBUG to
  * PMIX_DEBUGGER_RELEASE.
  *
- * Each server counts those of its node, and tells the first server of the step when they are the
- * first, all, or fewer than before. The first server adds the numbers up, and says the sum to all
- * servers when it is the first, all that are to wait, or less than before. So every server knows
+ * Each server counts those of its node, those that have ended, as they are awaited no more, and
+ * those that were released. It tells the head of the view when they are the first, or fewer than
+ * before, or none of the node is awaited. The head adds the numbers up, and says the sums to all
+ * servers when they are the first, all that are to wait, or less than before. So every server knows
  * whether the step is stopped (server::stopped), and can tell the tools on its node when all are
- * ready. The process that has spawned the step asks for that (ASK_READY).
+ * ready. The process that has spawned the step asks for that (ASK_READY). All tasks of a server
+ * that is gone have ended; a new head is told all anew.
  *
- *     STOPPED    u32 processes, str PMIX_BREAKPOINT: of the sender's node; said to all: of the step
- *     ASK_READY  nothing; the answer, once all are ready: u32 processes, str PMIX_BREAKPOINT
+ *     STOPPED    u32 processes that wait, u32 that have ended, but for those, u32 that were
+ * released, str PMIX_BREAKPOINT: of the sender's node; said to all: of the step ASK_READY  nothing;
+ * the answer, once all are ready: u32 processes, str PMIX_BREAKPOINT
  *
  * @thread all of it: the loop's
  */
@@ -41,6 +44,10 @@ void stopped_signalled(struct server *server);
 
 /** The task in @p slot has ended. */
 void stopped_task_ended(struct server *server, uint32_t slot);
+
+/** The view has changed. @param lost,left the servers that are not in it any more */
+void stopped_view_changed(struct server *server, const struct ranges *lost,
+                          const struct ranges *left);
 
 /** @return how many processes of the step are to wait */
 uint32_t stopped_wanted(const struct server *server);

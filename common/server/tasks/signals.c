@@ -28,8 +28,9 @@ void signals_here(struct server *server, const struct procset *set, int sig)
         if (!task_has_ended(&server->tasks[k]) &&
             procset_has(set, server->boot.nspace, here->ranks[k])) {
             signal_one(&server->tasks[k], here->ranks[k], sig);
-            if (sig == SIGCONT && server->stopped.stop.where == STOP_ON_EXEC)
-                server->tasks[k].stopped = false;
+            if (sig == SIGCONT && server->stopped.stop.where == STOP_ON_EXEC &&
+                server->tasks[k].debug == DEBUG_STOPPED)
+                server->tasks[k].debug = DEBUG_RELEASED;
         }
 }
 

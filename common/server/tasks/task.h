@@ -42,14 +42,21 @@ enum client_state {
     CLIENT_FORGOTTEN, /**< libpmix has forgotten it */
 };
 
+/** Whether a task waits for a debugger: status/stopped.h. */
+enum task_debug {
+    DEBUG_RUNS,     /**< it has not waited yet */
+    DEBUG_STOPPED,  /**< it waits */
+    DEBUG_RELEASED, /**< it has waited, and goes on */
+};
+
 struct task {
     enum task_state state;
     uint32_t sig, code; /**< how it ended */
     int64_t at;         /**< when, now_ms(); once its connection has closed, when that was */
     struct timer cut;   /**< cut.c: when it counts as lost */
     _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
-    bool stopped;       /**< it waits for a debugger: status/stopped.h */
-    bool aborted;       /**< PMIx_Abort has named it, and the step goes on: we kill it */
+    enum task_debug debug;
+    bool aborted; /**< PMIx_Abort has named it, and the step goes on: we kill it */
 
     /* used by upcall/forget.c */
     _Atomic unsigned connected;       /**< its connections to libpmix; PMIx's thread counts */
