@@ -10,7 +10,7 @@ static void make_call(struct loopback *net, void *arg);
 
 bool is_dead(const struct run *run, struct proc proc)
 {
-    return run->dead[proc.ns == 'b'][proc.rank];
+    return !run->again && run->dead[proc.ns == 'b'][proc.rank];
 }
 
 size_t payload(unsigned char *data, uint32_t number)
@@ -329,7 +329,6 @@ static void crash(struct loopback *net, void *arg)
         return;
     bool leaves = chance(run, 30); /* it can say so, then */
     trace(run, "server %u %s", node, leaves ? "leaves" : "dies");
-    run->leaves[node] = leaves;
     run->lost_at[node] = loopback_now(net);
     if (leaves)
         loopback_leave(net, node, 0, NOTICE_MS);
@@ -390,5 +389,7 @@ void play(struct run *run)
         some(run, 3, die);
     if (run->weather.slow && chance(run, 50))
         some(run, 2, cut);
+    if (run->seed % 2 == 0)
+        check_again(run);
     loopback_run(run->net, SETTLE_MS);
 }

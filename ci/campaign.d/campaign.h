@@ -8,6 +8,7 @@
  *          frame is lost, they agree by the view on who is lost.
  * retry.c  plays the layer above the engine that tries again without the lost.
  * check.c  has the invariants; the head of each function says which one it is.
+ * again.c  has all jobs end and run again, at the end of some seeds.
  * trace.c  tells what happens, for --verbose.
  * main.c   is the program: seeds, and how to run a failing one again.
  *
@@ -142,6 +143,7 @@ struct weather {
 struct run {
     uint64_t seed;
     bool verbose;
+    bool foreign; /**< each server is of a step of its own */
     struct loopback_random random;
     struct loopback *net;
     struct weather weather;
@@ -152,8 +154,8 @@ struct run {
     struct call **calls;            /**< by number */
     bool dead[2][NODES_MAX];        /**< processes, by namespace and rank */
     uint64_t died_at[2][NODES_MAX]; /**< ms */
-    bool leaves[NODES_MAX];         /**< servers that have said so */
     uint64_t lost_at[NODES_MAX];    /**< when a server died or left, ms; 0: it has not */
+    bool again;                     /**< all run a second time, and nobody is dead */
     bool failed;                    /**< a call was answered with a failure */
     bool ending;                    /**< the engines are closed: nothing is called any more */
     char fault[512];                /**< the first invariant that was broken; empty: none */
@@ -233,6 +235,12 @@ void check_answer(struct call *call, const struct engine_result *result);
 
 /** What holds for the schedule as a whole: at its end, and once failures are forgotten. */
 void check_end(struct run *run);
+
+/* again.c */
+
+/** Once the schedule is over all jobs end, and run again if each server is of a step of its own:
+ * the first run is nothing to the second. */
+void check_again(struct run *run);
 
 /* trace.c */
 

@@ -154,7 +154,7 @@ static bool was_for_nobody(const struct run *run, const struct call *call)
 static bool counts(const struct run *run, const struct caller *caller)
 {
     const struct call *call = caller->call;
-    return call != NULL && call->answers > 0 && !loopback_dead(run->net, caller->proc.rank) &&
+    return call != NULL && call->answers > 0 && run->lost_at[caller->proc.rank] == 0 &&
            !own_timeout(call) && !is_behind(call) && !was_for_nobody(run, call) &&
            (!caller->op->survives || lives(call));
 }

@@ -129,5 +129,5 @@ bool must_agree(const struct op *op)
 
 bool is_gone(const struct run *run, struct proc proc)
 {
-    return is_dead(run, proc) || loopback_dead(run->net, proc.rank) || run->leaves[proc.rank];
+    return is_dead(run, proc) || run->lost_at[proc.rank] != 0;
 }

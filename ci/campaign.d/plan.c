@@ -292,6 +292,7 @@ void plan(struct run *run, uint32_t servers)
         conf.parents = run->parents;
     }
     run->delay_max = conf.delay_max;
+    run->foreign = conf.foreign;
     run->net = loopback_new(&conf);
     for (uint32_t i = 0, n = 1 + below(run, GROUPS_MAX); i < n; i++)
         plan_group(run, i, fine);

@@ -14,12 +14,15 @@
  * files in the directory $CONNECT_MEET alone. All ranks of all jobs connect; each looks at the keys
  * and the data of the others; a fence over all; disconnect. Then the first ranks alone, and a name
  * that no job has.
+ *
+ * --mode again: the same of a job, part 0, and of one that is requeued: its first run stays away
+ * from the connect, and ends. The second run, which has the same name, connects and disconnects.
  */
 #include "event.h"
 #include "include/muster/pmix.h"
 #include "parts.h"
 
-enum mode { JOB, LOST, JOBS, RULES };
+enum mode { JOB, LOST, JOBS, RULES, AGAIN };
 static long mode = JOB, rounds = 3, jobs = 2, part = 0;
 
 /* Up to libpmix 6 a connect within one node is libpmix's own, and partly succeeds without the lost.
@@ -369,20 +372,52 @@ static int run_jobs(void)
     return client_pass("part %ld of %ld jobs", part, jobs);
 }
 
+/* Jobs that run at different times call at different times: each tries until all do. */
+static int run_again(void)
+{
+    enum { TRY_S = 3, ALL_S = 90 };
+    const char *count = getenv("SLURM_RESTART_COUNT");
+    pmix_status_t status;
+    int tries = 0;
+    learn_names();
+    if (part == 1 && count == NULL) {
+        step("the end of the first run");
+        for (;;)
+            sleep_ms(1000);
+    }
+    if (part == 0) {
+        step("connect with the first run");
+        status = connect_of(others, (size_t)jobs, 0);
+        CHECK(status != PMIX_SUCCESS, "connect with a job that ends: found success");
+        printf("CONNECT ended: %s\n", PMIx_Error_string(status));
+        fflush(stdout);
+    }
+    uint64_t end = now_ns() + ALL_S * 1000000000ull;
+    do {
+        sleep_ms(200);
+        step("connect with the second run, try %d", ++tries);
+        status = connect_of(others, (size_t)jobs, TRY_S);
+    } while (status != PMIX_SUCCESS && now_ns() < end);
+    CHECK_OK(status, "connect with the second run");
+    CHECK_OK(PMIx_Disconnect(others, (size_t)jobs, NULL, 0), "disconnect from the second run");
+    return client_pass("part %ld, at try %d", part, tries);
+}
+
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {
-        {"mode", &mode, "what to do", "job|lost|jobs|rules"},
+        {"mode", &mode, "what to do", "job|lost|jobs|rules|again"},
         {"jobs", &jobs, "jobs that connect", NULL},
         {"part", &part, "which of them this is", NULL},
         {"rounds", &rounds, "times that all connect", NULL},
         {NULL, NULL, NULL, NULL},
     };
     client_init("connect", options, argc, argv);
-    if (mode == JOBS && !parts_may_meet(jobs))
+    if ((mode == JOBS || mode == AGAIN) && !parts_may_meet(jobs))
         return client_skip("CONNECT_MEET is not set, or there are more than %d jobs", PARTS_MAX);
     return mode == JOB     ? run_job()
            : mode == LOST  ? run_lost()
            : mode == RULES ? run_rules()
-                           : run_jobs();
+           : mode == JOBS  ? run_jobs()
+                           : run_again();
 }

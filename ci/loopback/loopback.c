@@ -187,6 +187,19 @@ void loopback_part(struct loopback *net, uint32_t a, uint32_t b, uint32_t min, u
     loopback_notice(net, b, a, false, min, max);
 }
 
+void loopback_rerun(struct loopback *net, uint32_t node, const char *nspace)
+{
+    uint32_t runs = net->nodes[node].runs + 1;
+    loopback_close_node(&net->nodes[node]);
+    net->nodes[node] = (struct loopback_node){.runs = runs};
+    loopback_open_node(net, node);
+    for (uint32_t i = 0; i < net->conf.nnodes; i++)
+        if (i != node) {
+            engine_nspace_ended(net->nodes[i].engine, nspace);
+            loopback_meet_again(&net->nodes[i], node);
+        }
+}
+
 uint32_t loopback_count(const struct loopback *net)
 {
     return net->conf.nnodes;

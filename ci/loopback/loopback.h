@@ -125,6 +125,10 @@ void loopback_leave(struct loopback *net, uint32_t node, uint32_t min, uint32_t 
  * server. One of them is left out of the view. */
 void loopback_part(struct loopback *net, uint32_t a, uint32_t b, uint32_t min, uint32_t max);
 
+/** Server @p node, which was killed, and whose loss is known, runs again in a foreign network: each
+ * other one forgets namespace @p nspace, and knows the new server by a new handle. */
+void loopback_rerun(struct loopback *net, uint32_t node, const char *nspace);
+
 /** @return the number of servers */
 uint32_t loopback_count(const struct loopback *net);
 

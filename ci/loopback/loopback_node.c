@@ -61,8 +61,11 @@ static void send_frame(void *arg, uint32_t to, struct wire_out *frame)
 static int find(void *arg, uint64_t step, uint32_t index, uint32_t *handle)
 {
     const struct loopback_node *node = arg;
-    uint64_t server = step - STEP;
-    if (index != 0 || server >= node->net->conf.nnodes || !node->introduced[server])
+    uint32_t n = node->net->conf.nnodes;
+    uint64_t server = (step - STEP) % n;
+    if (step < STEP || (step - STEP) / n != node->net->nodes[server].runs)
+        return 1; /* of a run before */
+    if (index != 0 || !node->introduced[server])
         return -1;
     *handle = node->handle[server];
     return 0;
@@ -72,9 +75,7 @@ static bool introduce(void *arg, uint64_t step, const void *body, size_t len)
 {
     struct loopback_node *node = arg;
     (void)body;
-    if (len != 0 || step - STEP >= node->net->conf.nnodes)
-        return false;
-    return node->introduced[step - STEP] = true;
+    return len == 0 && (node->introduced[(step - STEP) % node->net->conf.nnodes] = true);
 }
 
 static void home(void *arg, const char *id, uint64_t call)
@@ -137,9 +138,10 @@ static void send_natively(void *arg, uint32_t handle)
     const struct loopback_conf *conf = &net->conf;
     struct wire_out out = {0};
     uint64_t ticket;
+    bool again = node->handle[to] != handle; /* this was the run before */
     while ((ticket = link_batch(node->link, handle, 0, &out)) != 0) {
         bool failed = false;
-        if (is_seen(node, to, out.data, out.len) &&
+        if (!again && is_seen(node, to, out.data, out.len) &&
             loopback_below(&net->random, 1000) >= conf->drop) {
             launch(node, to, out.data, out.len, true);
             failed = loopback_below(&net->random, 1000) < conf->duplicate;
@@ -285,6 +287,7 @@ static void name_servers(struct loopback_node *node)
 {
     uint32_t n = node->net->conf.nnodes;
     struct loopback_random random = {node->net->conf.seed + node->index};
+    node->nhandles = n;
     node->handle = loopback_must(calloc(n, sizeof *node->handle));
     node->server = loopback_must(calloc(n, sizeof *node->server));
     for (uint32_t i = 0; i < n; i++)
@@ -325,7 +328,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
     struct link_env link = {.arg = node,
                             .self = foreign ? 0 : index,
                             .nnodes = foreign ? 1 : n,
-                            .step = foreign ? STEP + index : STEP,
+                            .step = foreign ? STEP + index + n * node->runs : STEP,
                             .native = send_natively,
                             .deliver = deliver,
                             .find = foreign ? find : NULL,
@@ -383,6 +386,15 @@ void loopback_end_node(struct loopback_node *node)
     node->dead = node->gone = true;
     engine_close(node->engine);
     asks_close(node->asks);
+}
+
+void loopback_meet_again(struct loopback_node *node, uint32_t index)
+{
+    size_t size = (node->nhandles + 1) * sizeof *node->server;
+    node->server = loopback_must(realloc(node->server, size));
+    node->server[node->nhandles] = index;
+    node->handle[index] = node->nhandles++;
+    node->told[index] = node->introduced[index] = false;
 }
 
 void loopback_close_node(struct loopback_node *node)

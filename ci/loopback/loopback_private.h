@@ -48,12 +48,14 @@ struct loopback_node {
     struct view *view; /**< NULL: it hears of losses by itself */
     bool dead;         /**< it does nothing any more */
     bool gone;         /**< it is dead, leaves, or was left out */
+    uint32_t runs;     /**< before this one: each has another step's number */
     int32_t local_status;
     bool *told;       /**< whom it has given up */
     bool *parted;     /**< from whom nothing comes, and to whom nothing goes */
     uint64_t *latest; /**< per sender: arrival of its last frame, ms */
     uint32_t *handle; /**< per server: what this one calls it */
-    uint32_t *server; /**< and back */
+    uint32_t *server; /**< and back; also those of runs before */
+    uint32_t nhandles;
     bool *introduced; /**< per server: it has said who it is */
 };
 
@@ -75,6 +77,9 @@ struct loopback {
 
 /** Makes server @p index. */
 void loopback_open_node(struct loopback *net, uint32_t index);
+
+/** Gives another server, which runs again, a new handle. */
+void loopback_meet_again(struct loopback_node *node, uint32_t index);
 
 void loopback_close_node(struct loopback_node *node);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# ci/system/requeue.sh: a job is requeued, and a node of its first run comes back.
+# ci/system/requeue.sh: a job is requeued, and a node of its first run comes back; another job waits for it.
 # shellcheck disable=SC2154,SC2034  # clients, work and spool are shared with lib.sh
 set -uo pipefail
 usage() {
@@ -10,7 +10,8 @@ usage: ci/slurm -N 4 -- ci/system/requeue.sh BUILDDIR
 Run as root. All processes of node3 stop while a batch job of alice has a step there; node3 counts as down, Slurm
 requeues the job, and it runs its step again under the same number on the other nodes. Then the first
 run's task and server on node3 go on, and after them its slurmd. The second run must not notice, and
-nothing of the first one stays. Prints "ok", "not ok" with the reason and "skip" lines; non-zero
+nothing of the first one stays. Then a job connects with another one, which is requeued meanwhile: that connect fails, and the next
+one, with the second run, succeeds. Prints "ok", "not ok" with the reason and "skip" lines; non-zero
 status when any failed.
 TXT
 }
@@ -104,4 +105,42 @@ check 'the second run passes' "$(why "$dir/1.log" "$(sed -n 's/^STATUS //p' "$di
 until_true 60 nothing_new "$work/before"
 check 'nothing is left' "$(new_leftovers "$work/before" | tr '\n' ';')" nothing_new "$work/before"
 scancel "$job" 2>/dev/null
+
+# ---- a job that waits for one that is requeued ----
+
+# submit PART OPTION...: a job of it
+submit() {
+  local part=$1
+  shift
+  cat >"$dir/part$part.job" <<TXT
+#!/bin/bash
+export CONNECT_MEET=$dir
+srun --mpi=$MPI "$clients/connect" --mode again --part $part >>"$dir/part$part.log" 2>&1
+echo "STATUS \$?" >>"$dir/part$part.log"
+TXT
+  "${alice[@]}" sbatch --parsable "$@" --requeue -o /dev/null "$dir/part$part.job"
+}
+
+# Whether the connect with the first run is under way.
+connects() {
+  nsenter --target "$(slurmd_of node1)" --mount --uts --root --wd \
+    /opt/muster/bin/muster-status --user alice "$stays.0" >"$work/state" 2>&1
+  grep -q 'connect.* missing' "$work/state"
+}
+
+stays=$(submit 0 -N1 -n1 -w node1)
+job=$(submit 1 -N2 -n2)
+until_true 60 connects
+check 'a job connects with one that does not call' "$(cat "$work/state" "$dir"/part*.log 2>&1)" connects
+scontrol requeue "$job"
+until_true 60 has part0 '^CONNECT ended'
+check 'the connect ends with the job' "$(why "$dir/part0.log" unknown)" has part0 '^CONNECT ended'
+until_true 60 is_pending
+scontrol update "job=$job" StartTime=now+3seconds
+until_true 120 has part0 '^STATUS'
+until_true 60 has part1 '^PASS'
+for i in 0 1; do
+  check "the next connect has the second run: part $i" "$(why "$dir/part$i.log" unknown)" has "part$i" '^PASS connect'
+done
+scancel "$stays" "$job" 2>/dev/null
 summary

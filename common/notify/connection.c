@@ -55,16 +55,6 @@ void connection_tell_of_own(struct server *server, pmix_status_t code, const cha
     }
 }
 
-/* Those of a connection that loss.h does not tell. */
-static void strangers_of(struct procset *to, const struct procset *members, const char *nspace)
-{
-    struct procset own = {0};
-    procset_add(&own, nspace, 0, UINT32_MAX - 1);
-    procset_canonical(&own);
-    procset_except(to, members, &own);
-    procset_free(&own);
-}
-
 void connection_task_ended(struct server *server, uint32_t slot)
 {
     const char *nspace = server->boot.nspace;
@@ -76,10 +66,9 @@ void connection_task_ended(struct server *server, uint32_t slot)
         struct procset to = {0};
         if (c->directives & BOOK_EARLY_TERM)
             continue;
+        procset_unite(&to, &c->members);
         if (task_is_lost(&server->tasks[slot]))
-            strangers_of(&to, &c->members, nspace);
-        else
-            procset_unite(&to, &c->members);
+            procset_drop(&to, nspace); /* loss.h tells them */
         raise_event(server, PMIX_ERR_PROC_TERM_WO_SYNC, c->id, &to, &about, true);
         procset_free(&to);
     }

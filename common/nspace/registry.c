@@ -114,6 +114,12 @@ bool registry_tell(struct registry *registry, const char *id, const char *nspace
     return first;
 }
 
+void registry_forget(struct registry *registry, const char *nspace)
+{
+    for (uint32_t i = 0; i < registry->ntold; i++)
+        procset_drop(&registry->told[i].gone, nspace);
+}
+
 void registry_notify(struct registry *registry, const char *id, const struct procset *members)
 {
     struct registry_entry *e = registry_group(registry, id, members);

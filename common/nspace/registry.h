@@ -51,6 +51,9 @@ void registry_add(struct registry *registry, enum registry_kind kind, const char
  * an id at that time. @return whether they did not know */
 bool registry_tell(struct registry *registry, const char *id, const char *nspace, uint32_t rank);
 
+/** A namespace has ended: processes of that name are others from now on, which may go, too. */
+void registry_forget(struct registry *registry, const char *nspace);
+
 /** @return the group, or NULL; until entries are added or removed */
 struct registry_entry *registry_group(struct registry *registry, const char *id,
                                       const struct procset *members);

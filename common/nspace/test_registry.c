@@ -63,7 +63,8 @@ static void entries_are_told_apart(void **state)
     registry_free(registry);
 }
 
-/* Once of each process and id, also when the group has ended. */
+/* Once of each process and id, also when the group has ended; a process of a job's next run is
+ * another one. */
 static void who_has_gone_is_told_once(void **state)
 {
     struct registry *registry = registry_new();
@@ -77,6 +78,10 @@ static void who_has_gone_is_told_once(void **state)
     drop(registry, REGISTRY_GROUP, "a", 0, 3);
     assert_false(registry_tell(registry, "a", "ns", 1));
     assert_false(registry_tell(registry, "b", "ns", 2));
+    registry_forget(registry, "ns");
+    assert_true(registry_tell(registry, "a", "ns", 1));
+    assert_true(registry_tell(registry, "b", "ns", 2));
+    assert_false(registry_tell(registry, "a", "other", 2));
     registry_free(registry);
 }
 

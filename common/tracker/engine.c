@@ -130,17 +130,34 @@ static void operations_leave(struct engine *engine)
     tracker_each(engine, take_leave, 0);
 }
 
+/* Answers all of its calls, and frees it. */
+static void end(struct engine *engine, struct tracker *t, int32_t status)
+{
+    const struct engine_result result = {.status = status};
+    struct engine_call *calls = t->call != NULL ? t->call : t->queue;
+    if (t->call != NULL)
+        t->call->next = t->queue;
+    tracker_free(engine, t);
+    calls_done(&calls, &result);
+}
+
 static void operations_close(struct engine *engine)
 {
-    const struct engine_result result = {.status = engine->env.codes.closing};
     struct tracker *t;
-    while ((t = TAILQ_FIRST(&engine->all)) != NULL) {
-        struct engine_call *calls = t->call != NULL ? t->call : t->queue;
-        if (t->call != NULL)
-            t->call->next = t->queue;
-        tracker_free(engine, t);
-        calls_done(&calls, &result);
-    }
+    while ((t = TAILQ_FIRST(&engine->all)) != NULL)
+        end(engine, t, engine->env.codes.closing);
+}
+
+static void forget(struct engine *engine, struct tracker *t, uint64_t nspace)
+{
+    if (procset_has_of(&t->parts.members, (const char *)(uintptr_t)nspace))
+        end(engine, t, engine->env.codes.lost);
+}
+
+static void operations_forget(struct engine *engine, const char *nspace)
+{
+    procset_drop(&engine->without, nspace);
+    tracker_each(engine, forget, (uintptr_t)nspace);
 }
 
 /* What a part of the engine does when something happens to servers, processes, or the engine. */
@@ -148,17 +165,18 @@ struct part {
     void (*lost)(struct engine *engine, uint32_t node); /* a server is gone */
     void (*local_loss)(struct engine *engine);          /* a participant here has ended */
     void (*close)(struct engine *engine);
+    void (*forget)(struct engine *engine, const char *nspace); /* a namespace has ended */
 };
 
 /* Bottom to top; what is left over ends last. */
 static const struct part parts[] = {
-    {operations_lost, rollup_local_loss, operations_leave},
-    {assembly_lost, NULL, assembly_close},
-    {leader_lost, NULL, leader_close},
-    {claim_lost, claim_local_loss, member_close},
-    {NULL, NULL, cancel_close},
-    {decided_lost, NULL, decided_close},
-    {NULL, NULL, operations_close},
+    {operations_lost, rollup_local_loss, operations_leave, NULL},
+    {assembly_lost, NULL, assembly_close, NULL},
+    {leader_lost, NULL, leader_close, NULL},
+    {claim_lost, claim_local_loss, member_close, claim_forget},
+    {NULL, NULL, cancel_close, NULL},
+    {decided_lost, NULL, decided_close, decided_forget},
+    {NULL, NULL, operations_close, operations_forget},
 };
 
 static const struct engine_hooks hooks = {
@@ -254,20 +272,9 @@ void engine_close(struct engine *engine)
 
 void engine_nspace_ended(struct engine *engine, const char *nspace)
 {
-    struct procset ended = {0}, rest = {0};
-    if (procset_add(&ended, nspace, 0, UINT32_MAX) == 0 &&
-        procset_except(&rest, &engine->without, &ended) == 0) {
-        procset_free(&engine->without);
-        engine->without = rest;
-        rest = (struct procset){0};
-    }
-    procset_free(&ended);
-    procset_free(&rest);
-    struct tracker *t;
-    TAILQ_FOREACH (t, &engine->all, all)
-        for (uint32_t i = 0; i < t->parts.members.nparts; i++)
-            if (strcmp(t->parts.members.parts[i].nspace, nspace) == 0)
-                tracker_forget_past(t);
+    for (const struct part *part = parts; part < parts + sizeof parts / sizeof *parts; part++)
+        if (part->forget != NULL)
+            part->forget(engine, nspace);
 }
 
 void engine_free(struct engine *engine)

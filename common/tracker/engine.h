@@ -265,8 +265,8 @@ void engine_lost(struct engine *engine, uint32_t node);
  * fails with the status that it would have given itself. */
 void engine_left(struct engine *engine, uint32_t node);
 
-/** Namespace @p nspace has ended, and is forgotten: a job that is requeued may use its name again,
- * and its processes are not those that were lost. */
+/** Namespace @p nspace has ended: ends what still waits for its processes, and forgets all that
+ * names them. A job that is requeued uses its name again, for other processes on other servers. */
 void engine_nspace_ended(struct engine *engine, const char *nspace);
 
 /** @return whether server @p node is gone for good, as far as these two have said */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of what is past: a call that its server has given up, a contribution that comes twice, a
- * failure that one server has forgotten and another has not.
+ * failure that one server has forgotten and another has not, a job that has ended and runs again.
  */
 #include "common/tracker/test_silence.h"
 
 #include "common/util/test_cmocka.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LEFT = N - 2 };
@@ -239,6 +240,100 @@ static void an_old_failure_is_not_told(void **state)
     assert_in_range(shown, 1, 20);
 }
 
+enum { JOBS = 4, AGAIN = JOBS - 1 /* the job of this server is requeued */ };
+
+static struct kit *kit_of_jobs(void)
+{
+    const struct loopback_conf conf = {
+        .nnodes = JOBS, .arity = 2, .seed = 11, .foreign = true, .delay_max = 20, .reorder = true};
+    return kit_new(&conf);
+}
+
+/* An operation of all. */
+static struct kit_op *op_of_jobs(struct kit *kit, enum coll_kind kind, const char *id)
+{
+    struct kit_op *op = kit_op(kit, kind, id, NULL, JOBS);
+    struct procset members = {0};
+    struct wire_out out = {0};
+    assert_int_equal(procset_add(&members, "again", AGAIN, AGAIN), 0);
+    assert_int_equal(procset_add(&members, "job", 0, AGAIN - 1), 0);
+    signature_write(&out, kind, id, &members);
+    free(op->sig);
+    op->sig = wire_out_take(&out, &op->siglen);
+    procset_free(&members);
+    return op;
+}
+
+static void requeue(struct kit *kit)
+{
+    loopback_kill(kit->net, AGAIN, 0, 100);
+    loopback_run(kit->net, 5000);
+    loopback_rerun(kit->net, AGAIN, "again");
+}
+
+/* An operation fails, as a job ends. The next run of the job has the same name, and so the
+ * operation the same signature; but its server is another one, and nothing of it is lost. */
+static void a_job_that_runs_again(void **state)
+{
+    static const char *const ids[] = {"a", "b", "c", "d", "e", "f"};
+    uint32_t roots = 0;
+    (void)state;
+    for (enum coll_kind kind = COLL_FENCE; kind < COLL_KIND_END; kind++)
+        for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+            struct kit *kit = kit_of_jobs();
+            struct kit_op *op = op_of_jobs(kit, kind, ids[i]);
+            const struct kit_call *call;
+            roots |= 1u << kit_tree(op, 2).root;
+            for (uint32_t slot = 0; slot < AGAIN; slot++)
+                kit_call(kit, op, slot, (struct kit_ask){0});
+            loopback_run(kit->net, 300);
+            requeue(kit);
+            for (call = kit->calls; call != NULL; call = call->next)
+                assert_int_equal(call->status, LOOPBACK_LOST);
+            kit_call_all(kit, op, (struct kit_ask){0});
+            loopback_run(kit->net, 5000);
+            call = kit->calls;
+            for (uint32_t slot = 0; slot < JOBS; slot++, call = call->next) {
+                assert_int_equal(call->answers, 1);
+                assert_int_equal(call->status, 0);
+            }
+            kit_end(kit);
+        }
+    assert_int_equal(roots, (1u << JOBS) - 1);
+}
+
+/* What has succeeded with a job is no answer to its next run. */
+static void a_success_of_the_run_before(void **state)
+{
+    uint32_t shown = 0;
+    (void)state;
+    for (char id[] = "a"; *id <= 'h'; ++*id) {
+        struct kit *kit = kit_of_jobs();
+        struct kit_op *op = op_of_jobs(kit, COLL_CONSTRUCT, id);
+        uint32_t root = kit_tree(op, 2).root;
+        kit_call_all(kit, op, (struct kit_ask){0});
+        loopback_run(kit->net, 1000);
+        kit_assert_all(kit, 0);
+        requeue(kit);
+        for (uint32_t slot = JOBS; slot-- > 0 && root != AGAIN;)
+            if (slot != root)
+                kit_call(kit, op, slot, (struct kit_ask){0});
+        loopback_run(kit->net, 300);
+        if (root != AGAIN) {
+            loopback_kill(kit->net, root, 0, 100);
+            loopback_run(kit->net, 5000);
+            const struct kit_call *call = kit->calls;
+            for (uint32_t i = 0; i < JOBS - 1; i++, call = call->next) {
+                assert_int_equal(call->answers, 1);
+                assert_int_equal(call->status, LOOPBACK_LOST);
+            }
+            shown++;
+        }
+        kit_end(kit);
+    }
+    assert_in_range(shown, 1, 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +343,8 @@ int main(void)
         cmocka_unit_test(a_loss_after_all_was_said),
         cmocka_unit_test(a_try_after_one_that_was_given_up),
         cmocka_unit_test(an_old_failure_is_not_told),
+        cmocka_unit_test(a_job_that_runs_again),
+        cmocka_unit_test(a_success_of_the_run_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

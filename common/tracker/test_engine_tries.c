@@ -213,7 +213,8 @@ static struct party *leads(struct party_room *room, const struct procset *gone)
 }
 
 /* A later try has taken the calls of its members when the failure of an earlier one is heard on
- * their server, or has succeeded by then, or its members have even called again.
+ * their server, or has succeeded by then, or its members have even called again, in the second case
+ * with the next run of the lost processes' job.
  * @param when one of these */
 static void fail_earlier(const struct failure *failure, int when, bool nameless)
 {
@@ -233,11 +234,13 @@ static void fail_earlier(const struct failure *failure, int when, bool nameless)
     if (when == 1)
         give_failure(engine, failure);
     struct party *next[] = {party_joins(&room, a3, nameless), party_joins(&room, b3, nameless)};
-    if (when == 2) {
+    if (when == 3)
+        engine_nspace_ended(engine, "a");
+    if (when >= 2) {
         give_claim(engine, failure);
         give_failure(engine, failure);
     }
-    bool fails = when == 2 && failure->other;
+    bool fails = when == 3 || (when == 2 && failure->other);
     for (int i = 0; i < 2; i++)
         assert_int_equal(next[i]->answers, fails);
     if (!fails) {
@@ -263,7 +266,7 @@ static void a_try_that_fails_behind_a_success(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
-        for (int when = 0; when < 3; when++)
+        for (int when = 0; when < 4; when++)
             for (int nameless = 0; nameless < 2; nameless++)
                 fail_earlier(&failures[i], when, nameless);
 }

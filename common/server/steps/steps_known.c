@@ -95,6 +95,7 @@ static void forget(struct server *server, struct nspace *ns)
 {
     log_debug("namespace %s is forgotten", ns->foreign->name);
     engine_nspace_ended(server->engine, ns->foreign->name);
+    registry_forget(server->registry, ns->foreign->name);
     if (ns->foreign->state != FOREIGN_LEFT)
         sets_end(server, ns);
     foreign_forget(ns);

@@ -320,6 +320,18 @@ void claim_lost(struct engine *engine, uint32_t node)
     }
 }
 
+/* What else stands here is told its outcome by the server that decides, or loses that one. */
+void claim_forget(struct engine *engine, const char *nspace)
+{
+    struct claim *claim, *next;
+    for (claim = TAILQ_FIRST(&engine->membership->claims); claim != NULL; claim = next) {
+        next = TAILQ_NEXT(claim, all);
+        if (claim->state == CLAIM_OVER && (procset_has_of(&claim->gone, nspace) ||
+                                           signature_names(claim->sig, claim->siglen, nspace)))
+            claim_free(engine, claim);
+    }
+}
+
 /* Forgets a claim, unless calls wait for its outcome. An open one is repeated as long as it
  * stands. */
 static void old_enough(struct engine *engine, struct claim *claim, uint64_t now)

@@ -80,4 +80,7 @@ void outcome_take(struct engine *engine, struct tracker *t, struct frame_in *fra
 void claim_lost(struct engine *engine, uint32_t node);
 /** A participant here has ended. */
 void claim_local_loss(struct engine *engine);
+/** Forgets the successes that processes of a namespace took part in, or that went on without such.
+ */
+void claim_forget(struct engine *engine, const char *nspace);
 void member_close(struct engine *engine);

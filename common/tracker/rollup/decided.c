@@ -148,6 +148,19 @@ void decided_lost(struct engine *engine, uint32_t node)
         has(engine, d, node);
 }
 
+void decided_forget(struct engine *engine, const char *nspace)
+{
+    struct decided *d = TAILQ_FIRST(&engine->decided);
+    while (d != NULL) {
+        bool named = signature_names(d->sig, d->siglen, nspace);
+        if (named) {
+            tell(engine, d);
+            forget(engine, d);
+        }
+        d = named ? TAILQ_FIRST(&engine->decided) : TAILQ_NEXT(d, all);
+    }
+}
+
 void decided_close(struct engine *engine)
 {
     struct decided *d;

@@ -74,6 +74,8 @@ void decided_take(struct engine *engine, struct tracker *t, struct frame_in *fra
 /** A server is lost: it is not awaited any more. */
 void decided_lost(struct engine *engine, uint32_t node);
 void decided_close(struct engine *engine);
+/** Forgets the successes of operations in which processes of a namespace took part. */
+void decided_forget(struct engine *engine, const char *nspace);
 
 /* send.c: frames about an operation to servers of its tree */
 

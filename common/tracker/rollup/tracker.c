@@ -220,12 +220,6 @@ void tracker_clear(struct tracker *t)
     t->timeout = t->asked = 0;
 }
 
-void tracker_forget_past(struct tracker *t)
-{
-    while (t->failure.npast > 0)
-        procset_free(&t->failure.past[--t->failure.npast].gone);
-}
-
 void tracker_free(struct engine *engine, struct tracker *t)
 {
     TAILQ_REMOVE(&engine->all, t, all);
@@ -233,7 +227,8 @@ void tracker_free(struct engine *engine, struct tracker *t)
     timer_stop(&t->due);
     engine->count--;
     tracker_clear(t);
-    tracker_forget_past(t);
+    while (t->failure.npast > 0)
+        procset_free(&t->failure.past[--t->failure.npast].gone);
     free_parts(t);
 }
 

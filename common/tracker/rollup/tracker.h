@@ -325,8 +325,6 @@ const char *tracker_state_name(enum tracker_state state);
  * participants include this server */
 struct tracker *tracker_get(struct engine *engine, const void *sig, size_t len);
 struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len);
-/** Forgets which failures there were. */
-void tracker_forget_past(struct tracker *t);
 void tracker_free(struct engine *engine, struct tracker *t);
 /** Frees a tracker that has no operation and remembers nothing. */
 void tracker_tidy(struct engine *engine, struct tracker *t);

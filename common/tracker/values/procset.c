@@ -150,6 +150,16 @@ int procset_except(struct procset *set, const struct procset *from, const struct
     return rc;
 }
 
+void procset_drop(struct procset *set, const char *nspace)
+{
+    struct procset_part *part = find(set, nspace);
+    if (part == NULL)
+        return;
+    ranges_free(&part->ranks);
+    set->nparts--;
+    memmove(part, part + 1, (size_t)(set->parts + set->nparts - part) * sizeof *part);
+}
+
 bool procset_within(const struct procset *set, const struct procset *all)
 {
     struct procset rest = {0};

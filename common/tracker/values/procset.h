@@ -56,6 +56,9 @@ int procset_unite(struct procset *set, const struct procset *more);
  * @return 0, or -1 */
 int procset_except(struct procset *set, const struct procset *from, const struct procset *without);
 
+/** Takes the processes of a namespace out of it. */
+void procset_drop(struct procset *set, const char *nspace);
+
 /** @return whether all of @p set are in @p all; false, too, when out of memory */
 bool procset_within(const struct procset *set, const struct procset *all);
 

@@ -40,6 +40,14 @@ enum coll_kind signature_kind(const void *data, size_t len)
     return len > 0 && *kind < COLL_KIND_END ? (enum coll_kind) * kind : (enum coll_kind)0;
 }
 
+bool signature_names(const void *data, size_t len, const char *nspace)
+{
+    struct signature sig;
+    bool names = signature_read(&sig, data, len) == 0 && procset_has_of(&sig.members, nspace);
+    signature_free(&sig);
+    return names;
+}
+
 static const struct coll_traits traits[COLL_KIND_END] = {
     [COLL_FENCE] = {.name = "fence"},
     [COLL_CONSTRUCT] = {"construct", .is_group = true, .is_recoverable = true, .adds = true},

@@ -42,6 +42,9 @@ void signature_free(struct signature *sig);
 /** @return the kind of a signature; 0 when the bytes are none */
 enum coll_kind signature_kind(const void *data, size_t len);
 
+/** @return whether processes of a namespace take part in an operation */
+bool signature_names(const void *data, size_t len, const char *nspace);
+
 /** What differs between the kinds, as far as the engine goes. */
 struct coll_traits {
     const char *name;    /**< "fence", "construct", …; NULL: there is no such kind */
