@@ -165,7 +165,7 @@ static void be_told(struct fuzz_bytes *in, struct wire_out *out)
     wire_put_u32(out, clients[fuzz_below(in, CLIENTS)].uid);
     put_small(out, in);
     wire_put_u8(out, fuzz_byte(in));
-    directory_gone(world.dir, out->data, out->len);
+    directory_gone(world.dir, NULL, out->data, out->len);
 }
 
 /* A message that may make no sense. */
@@ -181,7 +181,7 @@ static void say_any(const struct client *client, struct fuzz_bytes *in, struct w
     else if (what == 2)
         directory_state(world.dir, client, out->data, out->len);
     else if (what == 3)
-        directory_gone(world.dir, out->data, out->len);
+        directory_gone(world.dir, NULL, out->data, out->len);
     else if (what == 4)
         directory_send(world.dir, client, out->data, out->len, request_of(client));
     else

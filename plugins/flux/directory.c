@@ -355,9 +355,11 @@ static void tell_server(struct directory *dir, const struct server *server,
         dir->env.respond(dir->env.arg, server->stream, out->data, out->len);
 }
 
-void directory_gone(struct directory *dir, const void *data, size_t len)
+void directory_gone(struct directory *dir, const struct client *client, const void *data,
+                    size_t len)
 {
     struct wire_in in;
+    (void)client;
     wire_in_init(&in, data, len);
     if (wire_get_u32(&in) != PACKET_VERSION)
         return;

@@ -23,6 +23,7 @@ struct directory;
 struct client {
     const char *uuid; /**< of the connection, borrowed */
     uint32_t uid;
+    bool owner; /**< of the instance */
 };
 
 /** What the directory wants done. None of these calls back into it. */
@@ -85,19 +86,20 @@ int directory_register(struct directory *dir, const struct client *client, struc
 void directory_send(struct directory *dir, const struct client *client, const void *data,
                     size_t len, const void *request);
 
+typedef void directory_fn(struct directory *dir, const struct client *client, const void *data,
+                          size_t len);
+
 /** muster.took of a server. */
-void directory_took(struct directory *dir, const struct client *client, const void *data,
-                    size_t len);
+directory_fn directory_took;
 
 /** muster.leave of a server. */
-void directory_leave(struct directory *dir, const struct client *client, const void *data,
-                     size_t len);
+directory_fn directory_leave;
 
 /** A client's connection has closed. */
 void directory_disconnect(struct directory *dir, const struct client *client);
 
 /** muster.gone of another module. */
-void directory_gone(struct directory *dir, const void *data, size_t len);
+directory_fn directory_gone;
 
 /** A broker is not online any more. */
 void directory_offline(struct directory *dir, uint32_t rank);
@@ -132,8 +134,7 @@ int directory_home(struct directory *dir, const void *data, size_t len, struct w
 void directory_stats(struct directory *dir, const void *request);
 
 /** muster.state of a server. */
-void directory_state(struct directory *dir, const struct client *client, const void *data,
-                     size_t len);
+directory_fn directory_state;
 
 /** What env.alarm() was told has come. */
 void directory_alarm(struct directory *dir);

@@ -91,108 +91,52 @@ static int env_alarm(void *arg, unsigned ms)
 
 /* Requests. */
 
-/* A request: its sender, and its payload. */
-struct packet {
-    struct client client;
-    bool owner; /* of the instance */
-    const void *data;
-    size_t len;
-};
-
-static void take_register(struct module *module, const struct packet *p, const flux_msg_t *msg)
+static void take_send(struct module *module, const struct client *client, const flux_msg_t *msg,
+                      const void *data, size_t len)
 {
-    register_request(module, &p->client, p->owner, msg, p->data, p->len);
+    directory_send(module->dir, client, data, len, flux_msg_incref(msg));
 }
 
-static void take_send(struct module *module, const struct packet *p, const flux_msg_t *msg)
+static void take_disconnect(struct module *module, const struct client *client,
+                            const flux_msg_t *msg, const void *data, size_t len)
 {
-    directory_send(module->dir, &p->client, p->data, p->len, flux_msg_incref(msg));
+    (void)msg, (void)data, (void)len;
+    checks_cancel(module, client);
+    directory_disconnect(module->dir, client);
 }
 
-static void take_took(struct module *module, const struct packet *p, const flux_msg_t *msg)
-{
-    (void)msg;
-    directory_took(module->dir, &p->client, p->data, p->len);
-}
-
-static void take_leave(struct module *module, const struct packet *p, const flux_msg_t *msg)
-{
-    (void)msg;
-    directory_leave(module->dir, &p->client, p->data, p->len);
-}
-
-static void take_state(struct module *module, const struct packet *p, const flux_msg_t *msg)
-{
-    (void)msg;
-    directory_state(module->dir, &p->client, p->data, p->len);
-}
-
-static void take_find(struct module *module, const struct packet *p, const flux_msg_t *msg)
-{
-    find_request(module, &p->client, msg, p->data, p->len);
-}
-
-static void take_meet(struct module *module, const struct packet *p, const flux_msg_t *msg)
-{
-    meet_request(module, &p->client, msg, p->data, p->len);
-}
-
-static void take_home(struct module *module, const struct packet *p, const flux_msg_t *msg)
-{
-    home_request(module, msg, p->data, p->len);
-}
-
-static void take_gone(struct module *module, const struct packet *p, const flux_msg_t *msg)
-{
-    (void)msg;
-    directory_gone(module->dir, p->data, p->len);
-}
-
-static void take_disconnect(struct module *module, const struct packet *p, const flux_msg_t *msg)
-{
-    (void)msg;
-    checks_cancel(module, &p->client);
-    directory_disconnect(module->dir, &p->client);
-}
-
-/* Requests that have a packet. */
+/* What takes a request, or what of the directory does. */
 static const struct taker {
     const char *topic;
-    void (*take)(struct module *module, const struct packet *p, const flux_msg_t *msg);
+    request_fn *take;
+    directory_fn *tell;
 } takers[] = {
-    {"muster.send", take_send},   {"muster.took", take_took},
-    {"muster.state", take_state}, {"muster.register", take_register},
-    {"muster.find", take_find},   {"muster.meet", take_meet},
-    {"muster.leave", take_leave}, {"muster.disconnect", take_disconnect},
-    {"muster.gone", take_gone},   {"muster.home", take_home},
+    {"muster.send", take_send, NULL},        {"muster.took", NULL, directory_took},
+    {"muster.state", NULL, directory_state}, {"muster.register", register_request, NULL},
+    {"muster.find", find_request, NULL},     {"muster.meet", meet_request, NULL},
+    {"muster.leave", NULL, directory_leave}, {"muster.disconnect", take_disconnect, NULL},
+    {"muster.gone", NULL, directory_gone},   {"muster.home", home_request, NULL},
 };
-
-/* @return what takes the request, with its packet in @p p, or NULL: it lacks something, and was
- * refused */
-static const struct taker *decode(flux_t *h, const flux_msg_t *msg, struct packet *p)
-{
-    struct flux_msg_cred cred;
-    const char *topic;
-    p->client.uuid = flux_msg_route_first(msg);
-    if (p->client.uuid != NULL && flux_msg_get_cred(msg, &cred) == 0 &&
-        flux_request_decode_raw(msg, &topic, &p->data, &p->len) == 0) {
-        p->client.uid = cred.userid;
-        p->owner = (cred.rolemask & FLUX_ROLE_OWNER) != 0;
-        for (size_t i = 0; i < sizeof takers / sizeof takers[0]; i++)
-            if (strcmp(topic, takers[i].topic) == 0)
-                return &takers[i];
-    }
-    flux_respond_error(h, msg, EPROTO, NULL);
-    return NULL;
-}
 
 static void on_packet(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
 {
-    struct packet p;
-    const struct taker *taker = decode(h, msg, &p);
+    struct module *module = arg;
+    struct client client;
+    const char *topic;
+    const void *data;
+    size_t len;
+    const struct taker *taker = takers, *end = takers + sizeof takers / sizeof takers[0];
+    bool good =
+        client_of(msg, &client) == 0 && flux_request_decode_raw(msg, &topic, &data, &len) == 0;
     (void)mh;
-    if (taker != NULL)
-        taker->take(arg, &p, msg);
+    while (good && taker < end && strcmp(topic, taker->topic) != 0)
+        taker++;
+    if (!good || taker == end)
+        flux_respond_error(h, msg, EPROTO, NULL);
+    else if (taker->take != NULL)
+        taker->take(module, &client, msg, data, len);
+    else
+        taker->tell(module->dir, &client, data, len);
 }
 
 static void on_offline(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)

@@ -20,20 +20,23 @@ struct module {
     struct ranges online;
 };
 
+/** Finds out who has sent a request. @return 0, or -1 */
+int client_of(const flux_msg_t *msg, struct client *client);
+
+typedef void request_fn(struct module *module, const struct client *client, const flux_msg_t *msg,
+                        const void *data, size_t len);
+
 /** muster.register: the server's job is checked before it is in the directory. */
-void register_request(struct module *module, const struct client *client, bool owner,
-                      const flux_msg_t *msg, const void *data, size_t len);
+request_fn register_request;
 
 /** muster.find: the job's brokers, when it runs and is the same user's. */
-void find_request(struct module *module, const struct client *client, const flux_msg_t *msg,
-                  const void *data, size_t len);
+request_fn find_request;
 
 /** muster.meet: rank 0 is asked. */
-void meet_request(struct module *module, const struct client *client, const flux_msg_t *msg,
-                  const void *data, size_t len);
+request_fn meet_request;
 
 /** muster.home of another module, at rank 0. */
-void home_request(struct module *module, const flux_msg_t *msg, const void *data, size_t len);
+request_fn home_request;
 
 /** Forgets what waits for a check. @param client NULL: of all */
 void checks_cancel(struct module *module, const struct client *client);

@@ -22,8 +22,18 @@ struct check {
     flux_future_t *future;
     const flux_msg_t *request; /* the server's */
     struct registration reg;   /* of muster.register; its job also of muster.find */
-    bool owner;                /* muster.register: the instance's owner asks */
 };
+
+int client_of(const flux_msg_t *msg, struct client *client)
+{
+    struct flux_msg_cred cred;
+    client->uuid = flux_msg_route_first(msg);
+    if (client->uuid == NULL || flux_msg_get_cred(msg, &cred) < 0)
+        return -1;
+    client->uid = cred.userid;
+    client->owner = (cred.rolemask & FLUX_ROLE_OWNER) != 0;
+    return 0;
+}
 
 static void refuse(struct module *module, const flux_msg_t *request, int errnum, const char *why)
 {
@@ -115,16 +125,6 @@ static int judge(struct module *module, const struct client *client, const struc
         }
     ranges_free(&set);
     return rc == ESRCH ? EINVAL : rc;
-}
-
-static int client_of(const flux_msg_t *msg, struct client *client)
-{
-    struct flux_msg_cred cred;
-    client->uuid = flux_msg_route_first(msg);
-    if (client->uuid == NULL || flux_msg_get_cred(msg, &cred) < 0)
-        return -1;
-    client->uid = cred.userid;
-    return 0;
 }
 
 static void on_answer(flux_future_t *f, void *arg)
@@ -266,8 +266,10 @@ void meet_request(struct module *module, const struct client *client, const flux
     wire_out_free(&out);
 }
 
-void home_request(struct module *module, const flux_msg_t *msg, const void *data, size_t len)
+void home_request(struct module *module, const struct client *client, const flux_msg_t *msg,
+                  const void *data, size_t len)
 {
+    (void)client;
     struct wire_out out = {0};
     int rc = directory_home(module->dir, data, len, &out);
     flux_msg_incref(msg);
@@ -283,10 +285,10 @@ void home_request(struct module *module, const flux_msg_t *msg, const void *data
 /* ---- muster.register ---- */
 
 /* @param reg, msg taken over */
-static void check_job(struct module *module, const struct client *client, bool owner,
-                      struct registration *reg, const flux_msg_t *msg)
+static void check_job(struct module *module, const struct client *client, struct registration *reg,
+                      const flux_msg_t *msg)
 {
-    if (owner) {
+    if (client->owner) {
         accept_server(module, client, reg, msg);
         return;
     }
@@ -305,20 +307,19 @@ static void on_overlay(flux_future_t *f, void *arg)
     struct registration reg = check->reg;
     struct client client;
     struct err err = {0};
-    bool owner = check->owner;
     int rc = client_of(request, &client) != 0 ? EPROTO : overlay_take(module, f, &err);
     check->reg.brokers = NULL;
     check_close(check);
     if (rc == 0) {
-        check_job(module, &client, owner, &reg, request);
+        check_job(module, &client, &reg, request);
         return;
     }
     free(reg.brokers);
     refuse(module, request, rc, err.text);
 }
 
-void register_request(struct module *module, const struct client *client, bool owner,
-                      const flux_msg_t *msg, const void *data, size_t len)
+void register_request(struct module *module, const struct client *client, const flux_msg_t *msg,
+                      const void *data, size_t len)
 {
     struct registration reg = {0};
     struct err err = {0};
@@ -328,21 +329,19 @@ void register_request(struct module *module, const struct client *client, bool o
         err_set(&err, "a server registers with its own broker, by a streaming request");
     else
         rc = directory_read(module->dir, data, len, &reg, &err);
-    if (rc == 0 && !owner)
+    if (rc == 0 && !client->owner)
         rc = admit(module, client, rc, &err);
     if (rc != 0) {
         free(reg.brokers);
         refuse(module, msg, rc, err.text);
     } else if (!overlay_unknown(module)) {
-        check_job(module, client, owner, &reg, msg);
+        check_job(module, client, &reg, msg);
     } else {
         struct check *check = check_open(module, msg, overlay_ask(module), on_overlay);
-        if (check != NULL) {
+        if (check != NULL)
             check->reg = reg;
-            check->owner = owner;
-        } else {
+        else
             free(reg.brokers);
-        }
     }
 }
 

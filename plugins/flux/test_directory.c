@@ -352,7 +352,7 @@ static void random_bytes(void **state)
         directory_took(dirs[0], &who, data, len);
         directory_leave(dirs[1], &who, data, len);
         directory_state(dirs[0], &who, data, len);
-        directory_gone(dirs[2], data, len);
+        directory_gone(dirs[2], NULL, data, len);
         struct client stranger = {.uuid = "s", .uid = OWNER};
         directory_send(dirs[0], &stranger, data, len, request);
         assert_int_equal(request->answers, 1);

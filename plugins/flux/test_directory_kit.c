@@ -89,7 +89,7 @@ void pump(void)
         events = e->next;
         if (events == NULL)
             events_end = &events;
-        directory_gone(dirs[e->to], e->data, e->len);
+        directory_gone(dirs[e->to], NULL, e->data, e->len);
         free(e->data);
         free(e);
     }
