@@ -56,6 +56,8 @@ static int child(const char *parent, const char *rank)
     const char *colour = getenv("SPAWN_COLOUR");
     CHECK(getenv("MUSTER_EXEC_0") == NULL && getenv("MUSTER_PARENT") == NULL,
           "the plan is left in the environment");
+    CHECK(getenv("FLUX_TASK_X") == NULL && getenv("PMI_X") == NULL,
+          "the parent's variables are, too");
     CHECK_OK(PMIx_Fence(NULL, 0, NULL, 0), "PMIx_Fence of the children");
     if (getenv("SPAWN_GROUP") != NULL)
         group_over(parent, me.nspace);

@@ -36,8 +36,10 @@ passes() {
 # ---- what is started, and what is not ----
 
 part_calls() {
-  local slow why
-  passes 'two nodes, all kinds of calls' -N2 -n2 -- --n 4
+  local slow why spec
+  PMI_X=1 FLUX_TASK_X=1 passes 'two nodes, all kinds of calls' -N2 -n2 -o exit-timeout=77s -- --n 4
+  spec=$(flux job info "$(flux jobs -a -no '{id}' --name=spawned | head -n 1)" jobspec)
+  check 'options of the shell are handed on' "$spec" grep -q '"exit-timeout": *"77s"' <<<"$spec"
   check 'what each child has printed is on the terminal' "$(tail -n 3 "$work/log" | tr '\n' ';')" \
     [ "$(grep -c '^CHILD . of 4 in /usr colour red$' "$work/log")" = 4 ]
   slow=$(sed -n 's/^REFUSED .* after \([0-9]*\)\..*/\1/p' "$work/log" | sort -n | tail -n 1)

@@ -4,14 +4,13 @@
 #include "plugins/flux/child_output.h"
 
 #include "common/util/log.h"
-#include "plugins/flux/json_text.h"
+#include "common/util/text.h"
 #include "shims/flux/shell_jobs_abi.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void look(struct child_output *o)
 {
@@ -35,14 +34,16 @@ static void on_commit(flux_future_t *f, void *arg)
     look(o);
 }
 
-/* @param text one line of the log */
-static void append(struct child_output *o, const char *text)
+static void append(struct child_output *o, const json_t *event)
 {
-    flux_kvs_txn_t *txn = flux_kvs_txn_create();
+    char *text = json_dumps(event, 0), *line = text != NULL ? text_format("%s\n", text) : NULL;
+    flux_kvs_txn_t *txn = line != NULL ? flux_kvs_txn_create() : NULL;
     flux_future_t *f = NULL;
-    if (txn != NULL && flux_kvs_txn_put(txn, FLUX_KVS_APPEND, "output", text) == 0)
+    if (txn != NULL && flux_kvs_txn_put(txn, FLUX_KVS_APPEND, "output", line) == 0)
         f = flux_kvs_commit(o->h, NULL, 0, txn);
     flux_kvs_txn_destroy(txn);
+    free(line);
+    free(text);
     if (f != NULL && flux_future_then(f, -1., on_commit, o) == 0) {
         o->commits++;
         return;
@@ -52,52 +53,36 @@ static void append(struct child_output *o, const char *text)
         flux_future_destroy(f);
 }
 
-/* A line of the log, for what is printed by @p rank. @return malloc()ed, or NULL */
-static char *make_event(const struct child_output *o, const char *stream, const char *rank,
-                        const char *data, size_t n, const char *encoding)
+/* Makes an event of this job's log of one of the spawned job's: the streams of this one end with
+ * its own tasks. @param context of the event */
+static void make_own(const struct child_output *o, json_t *context)
 {
-    struct timespec now;
-    char *text = NULL;
+    const char *rank, *data;
+    char own[16];
     size_t len;
-    FILE *out = open_memstream(&text, &len);
-    if (out == NULL)
-        return NULL;
-    clock_gettime(CLOCK_REALTIME, &now);
-    fprintf(out, "{\"timestamp\":%lld.%06ld,\"name\":\"data\",\"context\":{\"stream\":",
-            (long long)now.tv_sec, now.tv_nsec / 1000);
-    json_text(out, o->merge ? "stdout" : stream);
-    fprintf(out, ",\"rank\":\"%u\"", o->rank);
-    if (encoding != NULL) {
-        fputs(",\"encoding\":", out);
-        json_text(out, encoding);
-    }
-    fputs(",\"data\":\"", out);
-    if (o->tag && encoding == NULL) {
-        json_escape(out, rank, strlen(rank));
-        fputs(": ", out);
-    }
-    json_escape(out, data, n);
-    fputs("\"}}\n", out);
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
+    if (o->tag && json_unpack(context, "{s:s s:s%}", "rank", &rank, "data", &data, &len) == 0)
+        json_object_set_new(context, "data", json_pack("s++%", rank, ": ", data, len));
+    if (o->merge)
+        json_object_set_new(context, "stream", json_string("stdout"));
+    snprintf(own, sizeof own, "%u", o->rank);
+    json_object_set_new(context, "rank", json_string(own));
+    json_object_del(context, "eof");
 }
 
 static void take_event(struct child_output *o, json_t *event)
 {
-    const char *name, *stream, *rank, *data = NULL, *encoding = NULL, *message = NULL;
-    const char *component = "";
-    size_t len = 0;
+    const char *name, *data, *message, *component = "";
+    json_t *context;
+    size_t len;
     int level = 0;
-    if (json_unpack(event, "{s:s s:{s:s s:s s?s% s?s}}", "name", &name, "context", "stream",
-                    &stream, "rank", &rank, "data", &data, &len, "encoding", &encoding) == 0) {
-        char *text = data != NULL ? make_event(o, stream, rank, data, len, encoding) : NULL;
-        if (text != NULL)
-            append(o, text);
-        free(text);
-    } else if (json_unpack(event, "{s:s s:{s:i s:s s?s}}", "name", &name, "context", "level",
-                           &level, "message", &message, "component", &component) == 0 &&
+    if (json_unpack(event, "{s:s s:o}", "name", &name, "context", &context) != 0)
+        return;
+    if (strcmp(name, "data") == 0 && json_unpack(context, "{s:s%}", "data", &data, &len) == 0) {
+        make_own(o, context);
+        append(o, event);
+    } else if (strcmp(name, "log") == 0 &&
+               json_unpack(context, "{s:i s:s s?s}", "level", &level, "message", &message,
+                           "component", &component) == 0 &&
                level <= FLUX_SHELL_ERROR) {
         log_error("spawned job %s: %s: %s", o->label, component, message);
     }

@@ -4,7 +4,7 @@
 
 #include "common/util/log.h"
 #include "plugins/flux/child.h"
-#include "plugins/flux/child_submit.h"
+#include "plugins/flux/jobspec.h"
 #include "shims/flux/shell_jobs_abi.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static int submit(struct child *child, struct err *err)
     struct children *c = child->children;
     char channel[sizeof(c->channel) + 16];
     snprintf(channel, sizeof(channel), "%u %s", child->number, c->channel);
-    char *spec = child_jobspec(c->shell, &child->order.what, channel, c->nnodes, err);
+    char *spec = jobspec_make(c->shell, &child->order.what, channel, c->nnodes, err);
     if (!spec)
         return -1;
     child->submit = flux_job_submit(c->h, spec, URGENCY, 0);

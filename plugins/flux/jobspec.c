@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The jobspec of a spawned job. What its processes run stands in its environment (plan.h), which is
- * that of the parent's otherwise, without what is of that job alone. */
+ * that of this job otherwise, without what is of this job alone. */
 #include "plugins/flux/jobspec.h"
 
 #include "common/launch/boot.h"
-#include "plugins/flux/json_text.h"
+#include "common/launch/plan.h"
+#include "common/util/text.h"
+#include "plugins/flux/shape.h"
+#include "shims/flux/shell_jobs_abi.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the parent's job alone. */
+/* Of this job alone. */
 static const char *const dropped_env[] = {
     "PMIX_",         "PMI_",        "FLUX_JOB_",      "FLUX_TASK_",   PLAN_ENV,
     PLAN_PARENT_ENV, PLAN_APPS_ENV, PLAN_CHANNEL_ENV, BOOT_PSETS_ENV, BOOT_DEBUG_ENV};
@@ -18,271 +22,169 @@ static const char *const dropped_options[] = {"input",        "output",       "t
                                               "pty",          "cpu-affinity", "gpu-affinity",
                                               "per-resource", "cpus-per-task"};
 
-/* How many nodes, and how many tasks on each; nodes 0: as Flux does it. */
-struct shape {
-    uint32_t nodes, per_node;
-    bool cyclic;
+/* Objects that are made. What fails is left out, and the whole is not made. */
+struct maker {
+    const struct rm_spawn *what;
+    struct shape shape;
+    bool failed;
 };
 
-static bool is_of(const char *name, const char *const *list, size_t n, bool whole)
+/* @param value taken over */
+static void put(struct maker *m, json_t *object, const char *key, json_t *value)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (whole ? strcmp(name, list[i]) == 0 : strncmp(name, list[i], strlen(list[i])) == 0)
-            return true;
+    m->failed |= json_object_set_new(object, key, value) != 0;
+}
+
+/* @param text NULL: nothing is put */
+static void put_text(struct maker *m, json_t *object, const char *key, const char *text)
+{
+    if (text != NULL)
+        put(m, object, key, json_string(text));
+}
+
+/* @param names of members that are not copied @param whole or what they begin with
+ * @return what is left of @p from, which may be NULL */
+static json_t *copy(struct maker *m, json_t *from, const char *const *names, size_t n, bool whole)
+{
+    json_t *to = json_object();
+    for (void *i = json_object_iter(from); i != NULL; i = json_object_iter_next(from, i)) {
+        const char *key = json_object_iter_key(i);
+        size_t k = 0;
+        while (k < n && strncmp(key, names[k], strlen(names[k]) + whole) != 0)
+            k++;
+        if (k == n)
+            put(m, to, key, json_deep_copy(json_object_iter_value(i)));
     }
-    return false;
+    return to;
 }
 
-/* ---- where ---- */
-
-struct host {
-    const char *name; /* in the list that was asked for: no NUL behind it */
-    size_t len;
-};
-
-/* The next name of a list. @return whether there is one */
-static bool next_host(const char **list, struct host *host)
+static json_t *make_resources(const struct maker *m)
 {
-    host->name = *list;
-    host->len = strcspn(*list, ",");
-    *list += host->len + (host->name[host->len] == ',');
-    return host->len > 0;
+    uint32_t nodes = m->shape.nodes;
+    json_t *slot = json_pack("{s:s s:i s:s s:[{s:s s:i}]}", "type", "slot", "count",
+                             nodes > 0 ? m->shape.per_node : m->what->ntasks, "label", "task",
+                             "with", "type", "core", "count", 1);
+    return nodes == 0 ? slot
+                      : json_pack("{s:s s:i s:[o]}", "type", "node", "count", nodes, "with", slot);
 }
 
-static int compare_hosts(const void *a, const void *b)
+static json_t *make_tasks(const struct maker *m)
 {
-    const struct host *one = a, *other = b;
-    size_t len = one->len < other->len ? one->len : other->len;
-    int rc = memcmp(one->name, other->name, len);
-    return rc != 0 ? rc : (one->len > other->len) - (one->len < other->len);
+    bool uneven = m->shape.nodes > 0 && m->shape.nodes * m->shape.per_node != m->what->ntasks;
+    return json_pack("{s:[s] s:s s:{s:i}}", "command", MUSTER_EXEC_PATH, "slot", "task", "count",
+                     uneven ? "total" : "per_slot", uneven ? m->what->ntasks : 1);
 }
 
-static bool is_host(const struct host *a, const struct host *b)
+static json_t *make_env(struct maker *m, json_t *own, const char *channel)
 {
-    return a->len == b->len && memcmp(a->name, b->name, a->len) == 0;
+    const struct rm_spawn *what = m->what;
+    json_t *env = copy(m, own, dropped_env, sizeof(dropped_env) / sizeof(*dropped_env), false);
+    char text[300];
+    for (uint32_t i = 0; i < what->nplan; i++) {
+        snprintf(text, sizeof(text), PLAN_ENV "%u", i);
+        put_text(m, env, text, what->plan[i]);
+    }
+    snprintf(text, sizeof(text), "%u %s", what->rank, what->parent);
+    put_text(m, env, PLAN_PARENT_ENV, text);
+    put_text(m, env, PLAN_APPS_ENV, what->apps);
+    put_text(m, env, BOOT_PSETS_ENV, what->psets);
+    put_text(m, env, BOOT_DEBUG_ENV, what->debug);
+    put_text(m, env, PLAN_CHANNEL_ENV, channel);
+    return env;
 }
 
-/* @return all names, in their order, or NULL when out of memory */
-static struct host *list_hosts(const char *hosts, uint32_t *n)
+static void put_file(struct maker *m, json_t *output, const char *stream, const char *ending)
 {
-    uint32_t commas = 0;
-    struct host *list;
-    for (const char *p = hosts; *p != '\0'; p++)
-        commas += *p == ',';
-    list = calloc((size_t)commas + 2, sizeof(*list));
-    *n = 0;
-    while (list != NULL && next_host(&hosts, &list[*n]))
-        (*n)++;
+    char *path = text_format("%s.{{taskid}}%s", m->what->output, ending);
+    put(m, output, stream,
+        path != NULL ? json_pack("{s:s s:s}", "type", "file", "path", path) : NULL);
+    free(path);
+}
+
+static json_t *make_output(struct maker *m)
+{
+    json_t *output = json_object();
+    put_file(m, output, "stdout", m->what->merge ? "" : ".out");
+    if (!m->what->merge)
+        put_file(m, output, "stderr", ".err");
+    return output;
+}
+
+static json_t *make_options(struct maker *m, json_t *own)
+{
+    enum rm_bind bind = m->what->bind;
+    json_t *pmi = NULL, *muster = NULL,
+           *options = copy(m, own, dropped_options,
+                           sizeof(dropped_options) / sizeof(*dropped_options), true);
+    /* It may be of the shell's initrc, where the jobspec does not have it. */
+    if (json_unpack(options, "{s:o}", "pmi", &pmi) != 0)
+        put_text(m, options, "pmi", "muster");
+    if (json_unpack(options, "{s:o}", "muster", &muster) == 0)
+        json_object_del(muster, "pset"); /* it names ranks of this job */
+    put_text(m, options, "cpu-affinity",
+             bind == RM_BIND_NONE                             ? "off"
+             : bind == RM_BIND_CORE || bind == RM_BIND_THREAD ? "per-task"
+                                                              : "on");
+    if (m->shape.cyclic)
+        put(m, options, "taskmap", json_pack("{s:s s:s}", "scheme", "cyclic", "value", ""));
+    if (m->what->output != NULL)
+        put(m, options, "output", make_output(m));
+    /* No user attaches to the job to end its input. muster-exec brings what is pushed. */
+    put(m, options, "input",
+        json_pack("{s:{s:s s:s}}", "stdin", "type", "file", "path", "/dev/null"));
+    return options;
+}
+
+static json_t *make_hostlist(struct maker *m)
+{
+    const char *p = m->what->hosts;
+    struct host host, last = {0};
+    json_t *list = json_array();
+    for (; shape_next_host(&p, &host); last = host)
+        if (!shape_is_host(&host, &last)) /* one that comes twice does no harm */
+            m->failed |= json_array_append_new(list, json_stringn(host.name, host.len)) != 0;
     return list;
 }
 
-/* Flux gives each node as many tasks as the others, one after another or in turn. */
-static int shape_of_hosts(const char *hosts, struct shape *shape, struct err *err)
+static json_t *make_system(struct maker *m, flux_shell_t *shell, const char *channel,
+                           struct err *err)
 {
-    uint32_t n, runs = 0, same = 0;
-    struct host *list = list_hosts(hosts, &n);
-    int rc = 0;
-    if (list == NULL)
-        return err_set(err, "out of memory");
-    for (uint32_t i = 0; i < n; i++)
-        runs += i == 0 || !is_host(&list[i], &list[i - 1]);
-    qsort(list, n, sizeof(*list), compare_hosts);
-    for (uint32_t i = 0; i < n && rc == 0; i++) {
-        same++;
-        if (i + 1 < n && is_host(&list[i], &list[i + 1]))
-            continue;
-        if (shape->per_node != 0 && same != shape->per_node)
-            rc = err_set(err, "Flux starts as many processes on one node as on another, and the "
-                              "nodes that are named have different numbers of them");
-        shape->per_node = same;
-        shape->nodes++;
-        same = 0;
-    }
-    free(list);
-    shape->cyclic = runs > shape->nodes;
-    return rc != 0 || n > 0 ? rc : err_set(err, "no node is named");
-}
-
-static int find_shape(const struct jobspec_parent *parent, const struct rm_spawn *what,
-                      struct shape *shape, struct err *err)
-{
-    *shape = (struct shape){0};
-    if (what->hosts != NULL)
-        return shape_of_hosts(what->hosts, shape, err);
-    shape->cyclic = what->map == RM_MAP_NODES;
-    if (what->per_node > 0)
-        shape->nodes = (what->ntasks + what->per_node - 1) / what->per_node;
-    else if (shape->cyclic)
-        shape->nodes = parent->nnodes < what->ntasks ? parent->nnodes : what->ntasks;
-    if (shape->nodes > 0)
-        shape->per_node = (what->ntasks + shape->nodes - 1) / shape->nodes;
-    return 0;
-}
-
-static void put_resources(FILE *out, const struct rm_spawn *what, const struct shape *shape)
-{
-    static const char slot[] = "{\"type\":\"slot\",\"count\":%u,\"label\":\"task\",\"with\":["
-                               "{\"type\":\"core\",\"count\":1}]}";
-    fputs("\"resources\":[", out);
-    if (shape->nodes > 0)
-        fprintf(out, "{\"type\":\"node\",\"count\":%u,\"with\":[", shape->nodes);
-    fprintf(out, slot, shape->nodes > 0 ? shape->per_node : what->ntasks);
-    fputs(shape->nodes > 0 ? "]}]," : "],", out);
-}
-
-static void put_task(FILE *out, const struct rm_spawn *what, const struct shape *shape)
-{
-    fputs("\"tasks\":[{\"command\":[", out);
-    json_text(out, MUSTER_EXEC_PATH);
-    if (shape->nodes > 0 && shape->nodes * shape->per_node != what->ntasks)
-        fprintf(out, "],\"slot\":\"task\",\"count\":{\"total\":%u}}],", what->ntasks);
-    else
-        fputs("],\"slot\":\"task\",\"count\":{\"per_slot\":1}}],", out);
-}
-
-/* ---- with what ---- */
-
-static void put_variable(FILE *out, bool *first, const char *name, const char *value)
-{
-    fputs(*first ? "" : ",", out);
-    *first = false;
-    json_text(out, name);
-    fputc(':', out);
-    json_text(out, value);
-}
-
-static void put_env(FILE *out, const struct jobspec_parent *parent, const struct rm_spawn *what)
-{
-    char text[300];
-    bool first = true;
-    fputs("\"environment\":{", out);
-    for (size_t i = 0; i < parent->nenv; i++) {
-        if (is_of(parent->env[i].key, dropped_env, sizeof(dropped_env) / sizeof(*dropped_env),
-                  false))
-            continue;
-        fputs(first ? "" : ",", out);
-        first = false;
-        json_text(out, parent->env[i].key);
-        fprintf(out, ":%s", parent->env[i].text);
-    }
-    for (uint32_t i = 0; i < what->nplan; i++) {
-        snprintf(text, sizeof(text), PLAN_ENV "%u", i);
-        put_variable(out, &first, text, what->plan[i]);
-    }
-    snprintf(text, sizeof(text), "%u %s", what->rank, what->parent);
-    put_variable(out, &first, PLAN_PARENT_ENV, text);
-    put_variable(out, &first, PLAN_APPS_ENV, what->apps);
-    if (what->psets != NULL)
-        put_variable(out, &first, BOOT_PSETS_ENV, what->psets);
-    if (what->debug != NULL)
-        put_variable(out, &first, BOOT_DEBUG_ENV, what->debug);
-    put_variable(out, &first, PLAN_CHANNEL_ENV, parent->channel);
-    fputs("},", out);
-}
-
-static void put_output(FILE *out, const struct rm_spawn *what)
-{
-    static const char *const streams[] = {"stdout", "stderr"};
-    static const char *const endings[] = {".out", ".err"};
-    fputs(",\"output\":{", out);
-    for (int i = 0; i < (what->merge ? 1 : 2); i++) {
-        char *path = NULL;
-        if (asprintf(&path, "%s.{{taskid}}%s", what->output, what->merge ? "" : endings[i]) < 0)
-            return; /* what is cut is refused */
-        fprintf(out, "%s\"%s\":{\"type\":\"file\",\"path\":", i > 0 ? "," : "", streams[i]);
-        json_text(out, path);
-        fputc('}', out);
-        free(path);
-    }
-    fputc('}', out);
-}
-
-static void put_options(FILE *out, const struct jobspec_parent *parent, const struct rm_spawn *what,
-                        const struct shape *shape)
-{
-    const char *sep = "";
-    fputs("\"shell\":{\"options\":{", out);
-    for (size_t i = 0; i < parent->noptions; i++) {
-        if (is_of(parent->options[i].key, dropped_options,
-                  sizeof(dropped_options) / sizeof(*dropped_options), true))
-            continue;
-        fputs(sep, out);
-        json_text(out, parent->options[i].key);
-        fprintf(out, ":%s", parent->options[i].text);
-        sep = ",";
-    }
-    fprintf(out, "%s\"cpu-affinity\":\"%s\"", sep,
-            what->bind == RM_BIND_NONE                                   ? "off"
-            : what->bind == RM_BIND_CORE || what->bind == RM_BIND_THREAD ? "per-task"
-                                                                         : "on");
-    if (shape->cyclic)
-        fputs(",\"taskmap\":{\"scheme\":\"cyclic\",\"value\":\"\"}", out);
-    if (what->output != NULL)
-        put_output(out, what);
-    /* No user attaches to the job to end its input. muster-exec brings what is pushed. */
-    fputs(",\"input\":{\"stdin\":{\"type\":\"file\",\"path\":\"/dev/null\"}}}}", out);
-}
-
-static void put_constraints(FILE *out, const struct rm_spawn *what)
-{
-    const char *p = what->hosts;
-    struct host host, last = {0};
-    fputs("\"constraints\":{\"hostlist\":[", out);
-    for (; next_host(&p, &host); last = host) {
-        if (is_host(&host, &last))
-            continue;
-        char *text = strndup(host.name, host.len);
-        if (text == NULL)
-            return; /* what is cut is refused */
-        fputs(last.len > 0 ? "," : "", out);
-        json_text(out, text); /* one that comes twice does no harm */
-        free(text);
-    }
-    fputs("]},", out);
-}
-
-static void put_system(FILE *out, const struct jobspec_parent *parent, const struct rm_spawn *what,
-                       const struct shape *shape)
-{
-    fprintf(out, "\"attributes\":{\"system\":{\"duration\":%.3f,\"cwd\":", parent->duration);
-    json_text(out, parent->cwd);
-    fputs(",\"job\":{\"name\":\"spawned\"},", out);
-    if (parent->queue != NULL) {
-        fputs("\"queue\":", out);
-        json_text(out, parent->queue);
-        fputc(',', out);
-    }
-    if (parent->bank != NULL) {
-        fputs("\"bank\":", out);
-        json_text(out, parent->bank);
-        fputc(',', out);
-    }
-    if (what->hosts != NULL)
-        put_constraints(out, what);
-    put_env(out, parent, what);
-    put_options(out, parent, what, shape);
-    fputs("}}", out);
-}
-
-char *jobspec_make(const struct jobspec_parent *parent, const struct rm_spawn *what,
-                   struct err *err)
-{
-    struct shape shape;
-    char *text = NULL;
-    size_t len;
-    if (find_shape(parent, what, &shape, err) < 0)
+    const char *cwd, *queue = NULL, *bank = NULL;
+    double duration = 0;
+    json_t *env = NULL, *options = NULL;
+    if (flux_shell_info_unpack(shell, "{s:{s:{s:{s:s s?F s?s s?s s?o s?{s?o}}}}}", "jobspec",
+                               "attributes", "system", "cwd", &cwd, "duration", &duration, "queue",
+                               &queue, "bank", &bank, "environment", &env, "shell", "options",
+                               &options) < 0) {
+        err_set(err, "the shell does not tell of its job: %s", strerror(errno));
         return NULL;
-    FILE *out = open_memstream(&text, &len);
-    if (out != NULL) {
-        fputs("{\"version\":1,", out);
-        put_resources(out, what, &shape);
-        put_task(out, what, &shape);
-        put_system(out, parent, what, &shape);
-        fputc('}', out);
-        if (fclose(out) == 0)
-            return text;
     }
-    free(text);
-    err_set(err, "out of memory");
-    return NULL;
+    json_t *system = json_pack("{s:f s:s s:{s:s} s:o s:{s:o}}", "duration", duration, "cwd", cwd,
+                               "job", "name", "spawned", "environment", make_env(m, env, channel),
+                               "shell", "options", make_options(m, options));
+    put_text(m, system, "queue", queue);
+    put_text(m, system, "bank", bank);
+    if (m->what->hosts != NULL)
+        put(m, system, "constraints", json_pack("{s:o}", "hostlist", make_hostlist(m)));
+    return system;
+}
+
+char *jobspec_make(flux_shell_t *shell, const struct rm_spawn *what, const char *channel,
+                   uint32_t nnodes, struct err *err)
+{
+    struct maker m = {.what = what};
+    if (shape_find(what, nnodes, &m.shape, err) < 0)
+        return NULL;
+    json_t *system = make_system(&m, shell, channel, err);
+    if (err->text[0] != '\0')
+        return NULL;
+    json_t *spec =
+        json_pack("{s:i s:[o] s:[o] s:{s:o}}", "version", 1, "resources", make_resources(&m),
+                  "tasks", make_tasks(&m), "attributes", "system", system);
+    char *text = m.failed || spec == NULL ? NULL : json_dumps(spec, 0);
+    if (spec != NULL)
+        json_delete(spec);
+    if (text == NULL)
+        err_set(err, "a word or a name is not UTF-8, or memory has run out");
+    return text;
 }

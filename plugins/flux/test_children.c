@@ -5,8 +5,8 @@
  */
 #include "common/util/test_cmocka.h"
 #include "plugins/flux/child.h"
-#include "plugins/flux/child_submit.h"
 #include "plugins/flux/children.h"
+#include "plugins/flux/jobspec.h"
 #include "shims/flux/shell_jobs_abi.h"
 
 #include <stddef.h>
@@ -231,8 +231,8 @@ int json_unpack(json_t *json, const char *fmt, ...)
 
 /* ---- the other files of the plugin ---- */
 
-char *child_jobspec(flux_shell_t *shell, const struct rm_spawn *what, const char *channel,
-                    uint32_t nnodes, struct err *err)
+char *jobspec_make(flux_shell_t *shell, const struct rm_spawn *what, const char *channel,
+                   uint32_t nnodes, struct err *err)
 {
     (void)shell, (void)what, (void)channel, (void)nnodes, (void)err;
     return strdup("{}");

@@ -51,6 +51,24 @@ flux_future_t *flux_kvs_commit(flux_t *h, const char *ns, int flags, flux_kvs_tx
 int flux_future_get(flux_future_t *f, const void **result);
 #pragma weak json_loads
 json_t *json_loads(const char *text, size_t flags, json_error_t *error);
+#pragma weak json_pack
+json_t *json_pack(const char *fmt, ...);
+#pragma weak json_deep_copy
+json_t *json_deep_copy(const json_t *json);
+#pragma weak json_string
+json_t *json_string(const char *text);
+#pragma weak json_stringn
+json_t *json_stringn(const char *text, size_t len);
+#pragma weak json_array
+json_t *json_array(void);
+#pragma weak json_array_append_new
+int json_array_append_new(json_t *array, json_t *value);
+#pragma weak json_object
+json_t *json_object(void);
+#pragma weak json_object_set_new
+int json_object_set_new(json_t *object, const char *key, json_t *value);
+#pragma weak json_object_del
+int json_object_del(json_t *object, const char *key);
 #pragma weak json_delete
 void json_delete(json_t *json);
 #pragma weak json_unpack
