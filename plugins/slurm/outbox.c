@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum {
-    MESSAGE_MAX = 64 << 20, /* bytes that are sent at once, unless one frame is longer */
+    MESSAGE_MAX = 16 << 20, /* bytes that are sent at once, unless one frame is longer */
     RETRY_FIRST_MS = 10,
     RETRY_MAX_MS = 500,
     RETRY_CLOSING_MS = 50, /* at most, when there is little time left */
@@ -194,10 +194,10 @@ static void post(struct handoff *handoff, struct handoff_item *item, handoff_run
 
 static const struct work_ops sending = {.call = call, .done = on_sent, .drop = drop};
 
-/* @return a thread that is not in the call; RM_SENDERS_MAX: all are */
+/* @return a thread that is not in the call; RM_SENDERS_MAX: all are, or have ended */
 static unsigned find_sender(const struct rm *rm)
 {
-    unsigned i = 0;
+    unsigned i = rm->ended ? RM_SENDERS_MAX : 0;
     while (i < RM_SENDERS_MAX && rm->sending[i])
         i++;
     return i;
@@ -353,7 +353,7 @@ void outbox_drain(struct rm *rm, int64_t by)
     int64_t now;
     TAILQ_FOREACH (peer, &rm->busy, busy)
         peer->not_before = 0;
-    while (!TAILQ_EMPTY(&rm->busy) && (now = now_ms()) < by) {
+    while (!rm->ended && !TAILQ_EMPTY(&rm->busy) && (now = now_ms()) < by) {
         push(rm);
         pthread_mutex_lock(&rm->lock);
         if (!rm->posted && !rm->idle)
@@ -369,6 +369,7 @@ bool outbox_close(struct rm *rm, int64_t by)
     bool all = true;
     for (unsigned i = 0; i < RM_SENDERS_MAX; i++)
         all = worker_close(rm->senders[i], by) && all;
+    rm->ended = true; /* what they have posted may be run still */
     return all;
 }
 

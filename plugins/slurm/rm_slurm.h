@@ -128,6 +128,7 @@ struct rm {
     struct event *push;      /**< a turn has come */
     struct worker *senders[RM_SENDERS_MAX];
     bool sending[RM_SENDERS_MAX]; /**< that one is in the call */
+    bool ended;                   /**< there are no threads any more */
     struct other *others;         /**< steps that have handles */
     const struct place *offered;  /**< what rendezvous() and the like are just naming, or NULL */
 };
