@@ -6,6 +6,7 @@
 #include "common/nspace/binding.h"
 
 #include "common/nspace/maps.h"
+#include "common/nspace/register.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
 
@@ -22,14 +23,6 @@ enum {
     NO_PACKAGE = -1,
 };
 
-static void store(const pmix_proc_t *proc, const char *key, pmix_value_t value)
-{
-    pmix_status_t rc = PMIx_Store_internal(proc, key, &value);
-    if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED)
-        log_warning("libpmix does not take %s of rank %u: %s", key, proc->rank,
-                    PMIx_Error_string(rc));
-}
-
 static pmix_value_t string(char *text)
 {
     return (pmix_value_t){.type = PMIX_STRING, .data.string = text};
@@ -44,11 +37,11 @@ static void store_binding(const pmix_proc_t *proc, char *text, bool bound)
     char *locality = NULL;
     pmix_status_t rc = PMIx_Parse_cpuset_string(text, &cpuset);
     if (bound)
-        store(proc, PMIX_CPUSET, string(text));
+        register_store(proc, PMIX_CPUSET, string(text));
     if (rc == PMIX_SUCCESS)
         rc = PMIx_server_generate_locality_string(&cpuset, &locality);
     if (rc == PMIX_SUCCESS && locality != NULL)
-        store(proc, PMIX_LOCALITY_STRING, string(locality));
+        register_store(proc, PMIX_LOCALITY_STRING, string(locality));
     else
         log_warning("libpmix gives rank %u no locality: %s", proc->rank, PMIx_Error_string(rc));
     PMIx_Cpuset_destruct(&cpuset);
@@ -137,6 +130,6 @@ void binding_complete(const struct nspace *ns)
         for (uint32_t other = 0; other < k; other++)
             value.data.uint16 += ns->packages[other] == ns->packages[k];
         PMIX_LOAD_PROCID(&proc, ns->boot->nspace, here->ranks[k]);
-        store(&proc, PMIX_PACKAGE_RANK, value);
+        register_store(&proc, PMIX_PACKAGE_RANK, value);
     }
 }

@@ -189,18 +189,21 @@ static void put_app(struct infos *list, const struct boot *boot, uint32_t number
     infos_array(list, PMIX_APP_INFO_ARRAY, &array);
 }
 
-/* What programs on other nodes do not find: only the node itself knows it, or, PMIX_LOCAL_PROCS, it
- * takes 260 bytes a process of each client, and PMIX_LOCAL_PEERS has as much. */
-static void put_here(struct infos *list, const struct boot *boot)
+/* What programs on other nodes do not find: only the node itself knows it. */
+static void put_here(struct infos *list)
 {
-    const struct boot_node *here = boot_here(boot);
     char host[256] = "";
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
     if (gethostname(host, sizeof host - 1) == 0 && host[0] != '\0')
         infos_str(list, PMIX_HOSTNAME_ALIASES, host);
-    infos_procs(list, PMIX_LOCAL_PROCS, boot->nspace, here->ranks, here->ntasks);
     if (pages > 0 && size > 0)
         infos_u64(list, PMIX_AVAIL_PHYS_MEMORY, (uint64_t)pages * (uint64_t)size);
+}
+
+void keys_describe_local_procs(struct infos *list, const struct boot *boot)
+{
+    const struct boot_node *here = boot_here(boot);
+    infos_procs(list, PMIX_LOCAL_PROCS, boot->nspace, here->ranks, here->ntasks);
 }
 
 static void put_node_keys(struct infos *list, const struct boot *boot, uint32_t i)
@@ -216,7 +219,7 @@ static void put_node_keys(struct infos *list, const struct boot *boot, uint32_t 
     if (node->slots > 0)
         infos_bool(list, PMIX_NODE_OVERSUBSCRIBED, node->ntasks > node->slots);
     if (i == boot->node)
-        put_here(list, boot);
+        put_here(list);
 }
 
 static void put_node(struct infos *list, const struct boot *boot, uint32_t i)

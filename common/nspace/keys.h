@@ -28,6 +28,10 @@ void keys_describe_job(struct infos *list, const struct nspace *ns, const struct
 uint32_t keys_describe_nodes(struct infos *list, const struct nspace *ns, uint32_t first,
                              size_t most, bool brief);
 
+/** Appends PMIX_LOCAL_PROCS of this node, for keys_describe_job()'s list or to be stored as a key
+ * of the job: it takes 260 bytes for each process, wherever it is copied. @thread any */
+void keys_describe_local_procs(struct infos *list, const struct boot *boot);
+
 /** @return whether libpmix is told of processes of other nodes only what clients do not ask for:
  * the step is wide, and its memory matters. */
 bool keys_are_brief(const struct boot *boot, uint32_t library);

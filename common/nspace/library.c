@@ -188,6 +188,12 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .from = RELEASE(BUILT_UNLOADED_LEAKS_FROM, 0),
          .meaning = "it unloads a library (pciaccess, by hwloc) that has leaked, and such leaks "
                     "have no name; sanitized builds do not look for leaks"},
+    [LIBRARY_ARRAYS_LEAK] =
+        {.name = "ARRAYS_LEAK",
+         .fault = true,
+         .before = RELEASE(5, 0),
+         .meaning = "the server keeps a copy of all nodes' keys for each client that it has "
+                    "served; PMIX_LOCAL_PROCS, the largest, muster stores as a key of the job"},
 };
 
 int library_read(const char *version, uint32_t *library, struct err *err)
@@ -211,17 +217,19 @@ bool library_has(uint32_t library, enum library_trait trait)
     return library >= row->from && (row->before == 0 || library < row->before);
 }
 
-uint64_t library_needs(uint32_t library, uint32_t nnodes, uint32_t ntasks)
+uint64_t library_needs(uint32_t library, uint32_t nnodes, uint32_t ntasks, uint32_t nclients)
 {
     static const struct {
         uint32_t from, node, task; /* bytes */
     } needs[] = {{RELEASE(7, 0), 14 << 10, 5 << 10},
                  {RELEASE(5, 0), 16 << 10, 24 << 10},
                  {0, 8 << 10, 10 << 10}};
+    enum { NODE_COPIED = 6 << 10 };
     unsigned i = 0;
     while (library < needs[i].from)
         i++;
-    return (uint64_t)nnodes * needs[i].node + (uint64_t)ntasks * needs[i].task;
+    uint64_t copies = library_has(library, LIBRARY_ARRAYS_LEAK) ? nclients : 0;
+    return nnodes * (needs[i].node + copies * NODE_COPIED) + (uint64_t)ntasks * needs[i].task;
 }
 
 const char *library_text(uint32_t library, char *text)

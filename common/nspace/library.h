@@ -47,6 +47,7 @@ enum library_trait {
     LIBRARY_GONE_IS_AWAITED,
     LIBRARY_SILENT_IS_CUT,
     LIBRARY_UNLOADED_LEAKS,
+    LIBRARY_ARRAYS_LEAK,
     LIBRARY_TRAITS
 };
 
@@ -72,9 +73,9 @@ int library_read(const char *version, uint32_t *library, struct err *err);
 bool library_has(uint32_t library, enum library_trait trait);
 
 /** @return bytes that libpmix takes at most while it has a namespace of @p nnodes nodes and
- * @p ntasks processes registered and its first client served, as measured (ci/bench wide). @thread
- * any */
-uint64_t library_needs(uint32_t library, uint32_t nnodes, uint32_t ntasks);
+ * @p ntasks processes registered and its @p nclients clients served, as measured (ci/bench wide).
+ * @thread any */
+uint64_t library_needs(uint32_t library, uint32_t nnodes, uint32_t ntasks, uint32_t nclients);
 
 /** @return "major.minor.release" in @p text, of LIBRARY_TEXT_SIZE bytes */
 const char *library_text(uint32_t library, char *text);

@@ -15,6 +15,7 @@
 #include <malloc.h>
 #include <pmix.h>
 #include <pmix_server.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -146,19 +147,49 @@ static int register_part(struct infos *list, const struct boot *boot, bool last,
     return rc;
 }
 
+bool register_store(const pmix_proc_t *proc, const char *key, pmix_value_t value)
+{
+    char whose[24] = "all ranks";
+    pmix_status_t rc = PMIx_Store_internal(proc, key, &value);
+    if (rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED)
+        return true;
+    if (proc->rank != PMIX_RANK_WILDCARD)
+        snprintf(whose, sizeof whose, "rank %u", proc->rank);
+    log_warning("libpmix does not take %s of %s: %s", key, whose, PMIx_Error_string(rc));
+    return false;
+}
+
+/* Where it may be no key of the node, to be copied for each client. */
+static void store_local_procs(const struct boot *boot)
+{
+    struct infos list = {0};
+    pmix_proc_t all;
+    PMIX_LOAD_PROCID(&all, boot->nspace, PMIX_RANK_WILDCARD);
+    keys_describe_local_procs(&list, boot);
+    if (list.n == 1)
+        register_store(&all, PMIX_LOCAL_PROCS, list.info->value);
+    infos_free(&list);
+}
+
 /* In parts: described at once, a process takes ten times as much as libpmix keeps of it. */
-static int register_parts(const struct nspace *ns, const struct psets *psets, bool brief,
+static int register_parts(const struct nspace *ns, const struct psets *psets, uint32_t library,
                           struct err *err)
 {
+    bool brief = keys_are_brief(ns->boot, library),
+         leaks = library_has(library, LIBRARY_ARRAYS_LEAK);
     const struct boot *boot = ns->boot;
     uint32_t part = (boot->nnodes + boot->ntasks) / PARTS, next = 0;
     struct infos list = {0};
     int rc;
     keys_describe_job(&list, ns, psets, false);
+    if (!leaks)
+        keys_describe_local_procs(&list, boot);
     do {
         next = keys_describe_nodes(&list, ns, next, part > PART_LEAST ? part : PART_LEAST, brief);
         rc = register_part(&list, boot, next == boot->nnodes, err);
     } while (rc == 0 && next < boot->nnodes);
+    if (leaks)
+        store_local_procs(boot);
     register_give_back();
     return rc;
 }
@@ -167,8 +198,7 @@ int register_namespace(const struct nspace *ns, const struct psets *psets, uint3
                        struct err *err)
 {
     const struct boot *boot = ns->boot;
-    return make_dirs(boot, err) != 0 ||
-                   register_parts(ns, psets, keys_are_brief(boot, library), err) != 0
+    return make_dirs(boot, err) != 0 || register_parts(ns, psets, library, err) != 0
                ? -1
                : register_clients(boot, err);
 }

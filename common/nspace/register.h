@@ -7,6 +7,9 @@
 #include "common/nspace/nspace.h"
 #include "common/nspace/psets.h"
 
+#include <pmix_common.h>
+#include <stdbool.h>
+
 /** Registers the namespace with all its keys, and the processes of this node as clients
  * (PMIx_server_register_nspace, PMIx_server_register_client).
  * @param psets its sets, for each process's key
@@ -15,6 +18,11 @@
  * @thread any but PMIx's; blocks until libpmix is done */
 int register_namespace(const struct nspace *ns, const struct psets *psets, uint32_t library,
                        struct err *err);
+
+/** Adds a key of a process, or of the step (PMIX_RANK_WILDCARD), for this node's clients to find
+ * (PMIx_Store_internal). Logs a failure.
+ * @return whether libpmix has taken it @thread the loop's, before the first client connects */
+bool register_store(const pmix_proc_t *proc, const char *key, pmix_value_t value);
 
 /** What libpmix is to be told of another step's namespace. */
 struct registration;

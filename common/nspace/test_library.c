@@ -72,6 +72,7 @@ static void each_is_in_its_releases(void **state)
         {LIBRARY_GONE_IS_AWAITED, {7, 0, 0}, {6, 1, 0}},
         {LIBRARY_SILENT_IS_CUT, {7, 0, 0}, {6, 1, 0}},
         {LIBRARY_UNLOADED_LEAKS, {7, 0, 0}, {6, 1, 0}},
+        {LIBRARY_ARRAYS_LEAK, {4, 2, 9}, {5, 0, 0}},
     };
     (void)state;
     assert_int_equal(sizeof limits / sizeof *limits, LIBRARY_TRAITS);

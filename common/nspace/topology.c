@@ -5,6 +5,7 @@
  */
 #include "common/nspace/topology.h"
 
+#include "common/nspace/register.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
 
@@ -159,17 +160,6 @@ static int write_file(hwloc_topology_t t, const char *path, uint64_t at, size_t 
     return error;
 }
 
-static bool store(const struct boot *boot, const char *key, pmix_value_t value)
-{
-    pmix_proc_t all;
-    PMIX_LOAD_PROCID(&all, boot->nspace, PMIX_RANK_WILDCARD);
-    pmix_status_t rc = PMIx_Store_internal(&all, key, &value);
-    if (rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED)
-        return true;
-    log_warning("libpmix does not take %s: %s", key, PMIx_Error_string(rc));
-    return false;
-}
-
 static pmix_value_t number(size_t n)
 {
     return (pmix_value_t){.type = PMIX_SIZE, .data.size = n};
@@ -179,14 +169,16 @@ static pmix_value_t number(size_t n)
 static void offer(hwloc_topology_t t, const struct boot *boot, char *path, uint64_t at, size_t len)
 {
     pmix_value_t name = {.type = PMIX_STRING, .data.string = path};
+    pmix_proc_t all;
+    PMIX_LOAD_PROCID(&all, boot->nspace, PMIX_RANK_WILDCARD);
     int error = write_file(t, path, at, len);
     if (error != 0)
         log_warning("%s cannot be written, so each task looks for the node's hardware by itself: "
                     "%s",
                     path, strerror(error));
-    else if (store(boot, PMIX_HWLOC_SHMEM_ADDR, number(at)) &&
-             store(boot, PMIX_HWLOC_SHMEM_SIZE, number(len)) &&
-             store(boot, PMIX_HWLOC_SHMEM_FILE, name))
+    else if (register_store(&all, PMIX_HWLOC_SHMEM_ADDR, number(at)) &&
+             register_store(&all, PMIX_HWLOC_SHMEM_SIZE, number(len)) &&
+             register_store(&all, PMIX_HWLOC_SHMEM_FILE, name))
         log_debug("tasks find the node's hardware in %s, %zu bytes", path, len);
 }
 

@@ -153,7 +153,8 @@ static int bound_memory(const struct server *server, uint64_t needs, struct err 
 static int register_step(struct server *server, struct err *err)
 {
     const struct boot *boot = &server->boot;
-    uint64_t needs = library_needs(server->library, boot->nnodes, boot->ntasks);
+    uint64_t needs =
+        library_needs(server->library, boot->nnodes, boot->ntasks, boot_here(boot)->ntasks);
     return limits_step(needs, boot->nnodes, boot->ntasks, err) != 0 ||
                    register_namespace(server->nspace, &server->psets, server->library, err) != 0 ||
                    bound_memory(server, needs, err) != 0 || sets_define(server, err) != 0
