@@ -7,14 +7,21 @@
  * rank; an event, with rank 0, who waits for the answer. Rank 0 prints a line for each: "BENCH
  * operation median p90", in µs. And whether an empty fence waits for a late rank: "BENCH barrier 0"
  * or 1. It does not in all hosts and settings, and then its time is that of no fence.
+ *
+ * With --fat, for many ranks on one node: "served-cpu" and "served-wakes" are what the processes
+ * that serve them take for an empty fence, µs and times; "served-memory" what they have at the end,
+ * KB.
  */
 #include "event.h"
 #include "group.h"
+#include "served.h"
+
+#include <unistd.h>
 
 enum { MANY = 32, LATE_MS = 20, ASKED = 1, ANSWERED = 2 };
 
 static long rounds = 50, warmup = 5, large = 0, fences = 1, modex = 0, groups = 0, many = 0,
-            added = 0, bootstrap = 0, events = 0;
+            added = 0, bootstrap = 0, events = 0, fat = 0, spawns = 0;
 static pmix_proc_t *everybody;
 static char *blob;
 static struct listener *listener;
@@ -67,6 +74,51 @@ static uint64_t get_one(void)
     uint64_t begin = now_ns();
     CHECK_EQ(get_u64(rank, "bench.modex.%ld", now), now + 1000, "direct modex");
     return now_ns() - begin;
+}
+
+/* One key of each rank, by each rank. */
+static uint64_t get_all(void)
+{
+    put_u64(PMIX_GLOBAL, (uint64_t)now + 1000, "bench.gets.%ld", now);
+    commit();
+    fence_all(true);
+    uint64_t begin = now_ns();
+    for (pmix_rank_t r = 0; r < client.size; r++)
+        CHECK_EQ(get_u64(r, "bench.gets.%ld", now), now + 1000, "a key of a rank");
+    return now_ns() - begin;
+}
+
+/* Rank 0 starts a process that calls PMIx_Init and PMIx_Finalize: until PMIx_Spawn returns. */
+static uint64_t spawn_one(void)
+{
+    pmix_nspace_t nspace;
+    pmix_app_t app;
+    char path[512];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "start");
+    char *name = memrchr(path, '/', n > 0 ? (size_t)n : 0);
+    fence_all(false);
+    if (client.me.rank != 0)
+        return 0;
+    CHECK(name != NULL, "the program's path: expected one, found none");
+    strcpy(name + 1, "start");
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = strdup(path);
+    app.maxprocs = 1;
+    app.argv = calloc(2, sizeof *app.argv);
+    app.argv[0] = strdup(path);
+    uint64_t begin = now_ns();
+    CHECK_OK(PMIx_Spawn(NULL, 0, &app, 1, nspace), "PMIx_Spawn");
+    begin = now_ns() - begin;
+    PMIX_APP_DESTRUCT(&app);
+    return begin;
+}
+
+static uint64_t spawn_first(void)
+{
+    static bool done;
+    uint64_t time = done ? 0 : spawn_one();
+    done = true;
+    return time;
 }
 
 static uint64_t construct(void)
@@ -173,6 +225,10 @@ static struct op {
     {"fence-1K", fence_1k, &fences, 1},
     {"fence-64", fence_64, &fences, 1},
     {"fence", fence_empty, &fences, 1},
+    {"fence", fence_empty, &fat, 1},
+    {"gets", get_all, &fat, 10},
+    {"spawn-first", spawn_first, &spawns, 1},
+    {"spawn", spawn_one, &spawns, 1},
     {"modex", get_one, &modex, 1},
     {"construct", construct, &groups, 1},
     {"destruct", destruct, &groups, 1},
@@ -195,6 +251,28 @@ static bool is_barrier(void)
     begin = now_ns() - begin;
     fence_all(true);
     return begin > LATE_MS * 1000000ull / 2;
+}
+
+/* What the servers take for an empty fence, to rank 0. */
+static void measure_served(void)
+{
+    struct served before = {0}, after = {0};
+    fence_all(false);
+    if (client.me.rank == 0)
+        before = served_now();
+    for (now = 0; now < rounds; now++) {
+        step("round %ld, served", now);
+        fence_all(false);
+    }
+    if (client.me.rank == 0)
+        after = served_now();
+    fence_all(false);
+    if (client.me.rank != 0)
+        return;
+    printf("BENCH served-cpu %.1f 0\n",
+           (double)(after.cpu_ns - before.cpu_ns) / 1e3 / (double)rounds);
+    printf("BENCH served-wakes %.1f 0\n", (double)(after.wakes - before.wakes) / (double)rounds);
+    printf("BENCH served-memory %lu 0\n", (unsigned long)after.own_kb);
 }
 
 /* Replaces each of rank 0's times by the slowest rank's. */
@@ -252,6 +330,9 @@ int main(int argc, char **argv)
         {"added", &added, "1: constructs with added members", NULL},
         {"bootstrap", &bootstrap, "1: constructs of the bootstrap method", NULL},
         {"events", &events, "1: an event and its answer", NULL},
+        {"fat", &fat, "1: empty fences, gets of all by all, and what the servers of the node take",
+         NULL},
+        {"spawns", &spawns, "1: spawns", NULL},
         {0}};
     const pmix_status_t codes[] = {EVENT_CODE(ASKED), EVENT_CODE(ANSWERED)};
     client_init("bench", options, argc, argv);
@@ -267,6 +348,8 @@ int main(int argc, char **argv)
         events = 0;
     bool barrier = is_barrier();
     measure(times);
+    if (fat)
+        measure_served();
     gather_slowest(times, (size_t)rounds * OPS);
     if (client.me.rank == 0) {
         printf("LIBRARY %s\n", PMIx_Get_version());
