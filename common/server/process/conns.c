@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -62,7 +63,8 @@ static struct conns {
     struct conn *list;
     unsigned hold, nheld;
     bool one_by_one;
-    bool ending; /* an end was let through, and its mark has not come round */
+    bool ending;             /* an end was let through, and its mark has not come round */
+    _Atomic unsigned closed; /* connections that libpmix has closed */
     void (*on_end)(uint32_t slot, enum conns_end end);
 } conns = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -210,18 +212,18 @@ static void on_mark(evutil_socket_t fd, short what, void *arg)
     conns.ending = false;
 }
 
-/* libpmix's turn, which may end the connection. */
+/* libpmix's turn, which may end the connection: it then closes it within the callback. Looking at
+ * each before would be a system call more for each message. */
 static void let_through(int fd, short what, const struct ready *ready)
 {
     const struct timeval now = {0, 0};
     struct event_base *base = event_get_base(ready->event);
-    bool ends = conns.one_by_one && has_gone(fd);
-    if (ends && conns.ending)
+    unsigned closed = conns.closed;
+    if (conns.ending && has_gone(fd))
         return;
-    conns.ending |= ends;
     ready->callback(fd, what, ready->arg); /* which may free the connection */
-    if (ends && event_base_once(base, -1, EV_TIMEOUT, on_mark, NULL, &now) != 0)
-        conns.ending = false;
+    if (conns.one_by_one && conns.closed != closed && !conns.ending)
+        conns.ending = event_base_once(base, -1, EV_TIMEOUT, on_mark, NULL, &now) == 0;
 }
 
 /* In the place of libpmix's callback. @thread PMIx's */
@@ -290,6 +292,7 @@ static void forget(int fd)
     pthread_mutex_unlock(&conns.lock);
     if (c == NULL)
         return;
+    conns.closed++;
     ended(c);
     going = c == going ? NULL : going;
     free(c);

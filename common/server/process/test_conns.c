@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include <event2/event_struct.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -188,6 +189,38 @@ static void two_ends_at_once(void **state)
     assert_int_equal(done, 2);
     assert_int_equal(own.peer, -1);
     assert_int_equal(child.peer, -1);
+    end();
+}
+
+static unsigned looks;
+
+/* conns.c's: whether a connection has gone. */
+int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+    looks++;
+    return ppoll(fds, n, &(struct timespec){.tv_nsec = timeout * 1000000L}, NULL);
+}
+
+/* Messages both ways cost no look, and an end is seen. */
+static void messages_are_not_looked_at(void **state)
+{
+    struct client own;
+    (void)state;
+    one_by_one = true;
+    begin(4);
+    one_by_one = false;
+    assert_true(come(&own));
+    looks = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(send(own.fd, "c", 1, 0), 1);
+        event_add(&own.out, NULL);
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    }
+    assert_int_equal(own.reads, 3);
+    assert_int_equal(own.writes, 3);
+    assert_int_equal(looks, 0);
+    leave(&own);
+    expect("own cut");
     end();
 }
 
@@ -370,6 +403,7 @@ int main(void)
         cmocka_unit_test(in_turn),
         cmocka_unit_test(one_that_comes_at_once),
         cmocka_unit_test(two_ends_at_once),
+        cmocka_unit_test(messages_are_not_looked_at),
         cmocka_unit_test(a_child),
         cmocka_unit_test(the_last_that_is_left),
         cmocka_unit_test(children_of_the_killed),
