@@ -194,7 +194,7 @@ floods() {
 part_slow() {
   echo '{ "tree_arity": 2 }' >"$work/slow.json"
   floods 'events for one node' 200 'is not sent to node3: 64 MiB of events wait here' --what aimed --bytes 20000 --most 20000 --lasts 40
-  floods 'publish' 400 '' --what publish --from last --bytes 200000 --most 4000 --lasts 40
+  floods 'publish' 400 'publish, look up or unpublish is refused, as 32 MiB' --what publish --from last --bytes 200000 --most 4000 --lasts 40
   echo '{ }' >"$work/slow.json"
   floods 'events for all' 150 'is not sent to other nodes: 16 MiB of events wait here' --bytes 20000 --most 20000 --lasts 40
   clean 'floods'

@@ -5,11 +5,14 @@
  */
 #include "common/holder/private.h"
 
+#include "common/util/log.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     CARRY_MAX = 32 << 20, /* bytes of requests that wait */
+    REFUSED_LINE = 10000, /* requests for which there is one more line */
     CARRY_BYTES = 512,    /* that it takes to keep one, and the question for it */
 };
 
@@ -18,11 +21,18 @@ bool holder_is_own(const struct holder *holder, uint32_t node)
     return node < holder->env.nnodes;
 }
 
-bool carry_has_room(const struct holder *holder, const void *body, size_t len)
+bool carry_has_room(struct holder *holder, const void *body, size_t len)
 {
     unsigned char op = *(const unsigned char *)body;
     bool of_process = op == HOLDER_PUBLISH || op == HOLDER_LOOKUP || op == HOLDER_UNPUBLISH;
-    return !of_process || holder->carried == 0 || holder->carried + len <= CARRY_MAX;
+    if (!of_process || holder->carried == 0 || holder->carried + len <= CARRY_MAX)
+        return true;
+    uint64_t n = ++holder->refused;
+    if (n == 1 || n % REFUSED_LINE == 0)
+        log_error("a request to publish, look up or unpublish is refused, as %d MiB of such ones "
+                  "wait here for a server that is slow or stands still; %llu so far",
+                  CARRY_MAX >> 20, (unsigned long long)n);
+    return false;
 }
 
 struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const void *body,

@@ -96,7 +96,8 @@ struct holder {
     struct store *kept; /**< published by the own step, as far as it came through here */
     struct store *held; /**< of HOLDS and COLLECTS: published by all */
     struct carries carries;
-    size_t carried; /**< bytes of these, and what it takes to keep them */
+    size_t carried;   /**< bytes of these, and what it takes to keep them */
+    uint64_t refused; /**< requests for which there was no room */
     /** Takes the answer to carry_send(). */
     void (*came)(struct carry *c, int32_t status, const void *data, size_t len);
     /** Does what is queued, as far as it can be done now. */
@@ -108,7 +109,7 @@ struct holder {
 
 /** @return whether one more may wait: what processes ask for has a bound, what servers tell has not
  */
-bool carry_has_room(const struct holder *holder, const void *body, size_t len);
+bool carry_has_room(struct holder *holder, const void *body, size_t len);
 
 /** Remembers question @p id of server @p from, with a copy of @p body.
  * @return owned by @p holder until carry_answer(), or NULL: out of memory */

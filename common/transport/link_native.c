@@ -83,5 +83,6 @@ bool link_failed(struct link *link, uint32_t node)
         o->ticket = 0;
     if (!peer->direct)
         link_peer_restart(peer, false);
-    return peer->loose != NULL || (!peer->direct && peer->next != NULL);
+    bool may = !peer->direct && !link->env.required;
+    return peer->loose != NULL || (may && peer->next != NULL);
 }

@@ -280,6 +280,7 @@ static void connections_are_required(void **state)
     down(); /* this server ends */
     assert_int_equal(noffers, 1);
     assert_int_equal(batch(SIZE_MAX), 0);
+    assert_false(link_failed(ends.sender, 1));
     assert_int_equal(kept(), 1);
 }
 
