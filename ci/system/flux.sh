@@ -217,15 +217,19 @@ part_swept() {
 hears_ready() { flux run -o pmi="$MPI" -o verbose -N4 -n8 "$clients/start" 2>&1 | grep -q 'ready: 2 of 8 tasks'; }
 
 part_settings() {
-  local dir=$MUSTER_CI_DIR/shared/tmpdir there
+  local dir=$MUSTER_CI_DIR/shared/tmpdir there token
   check 'settings: information is not logged by default' 'it was' eval '! hears_ready'
   configure 'log_level = "info"'
   check 'settings: the table [muster] counts' 'information was not logged' hears_ready
   mkdir "$dir"
   configure "tmpdir = \"$dir\""
-  if start settings --sleep 3; then
+  sleep 300 &
+  token=$!
+  if start settings --until $token; then
     there=$(find "$dir" -maxdepth 1 -name 'muster.f*' -perm 700 | wc -l)
     check 'settings: the servers are in tmpdir' "found $there of 4 directories" [ "$there" = 4 ]
+    kill $token
+    wait $token 2>/dev/null
     wait "$job"
     check 'settings: the job' "$(why "$work/settings.log" $?)" grep -q '^PASS hold' "$work/settings.log"
   fi

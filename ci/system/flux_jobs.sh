@@ -263,7 +263,7 @@ tool_finds() {
 }
 
 part_users() {
-  local id other status users
+  local id other status users token job
   if [ "$(id -u)" != 0 ]; then skip users 'needs root, for jobs of others'; return; fi
   let_users_in
   id=$(submit_as alice '-N4 -n8' exchange --seconds 60)
@@ -273,8 +273,11 @@ part_users() {
   attach "$other" bob
   check 'users: jobs of two users on the same nodes' "$(why "$work/alice.log" $status) $(why "$work/bob.log" $?)" \
     [ "$(cat "$work"/{alice,bob}.log | grep -c '^PASS exchange')" = 2 ]
-  id=$(submit_as alice '-N4 -n8' hold --sleep 3)
+  sleep 300 &
+  token=$!
+  id=$(submit_as alice '-N4 -n8' hold --until $token --seconds 280)
   attach "$id" alice &
+  job=$!
   until_true 20 all_hold "$work/alice.log"
   users=$(ps -o user= -C muster-server,flux-shell,hold | sort | uniq -c | tr -s ' \n' ' ')
   check 'users: shells, servers and tasks are the user'\''s' "found $users" [ "$users" = ' 16 alice ' ]
@@ -282,7 +285,9 @@ part_users() {
   refuses_bob 'a command' "job .* is alice's; only its owner and root may look at it" muster-attach "$id" -- true
   tool_finds "$id"
   refuses_bob 'the state' 'no server of job .* runs on this node' muster-status "$id"
-  wait $!
+  kill $token
+  wait $token 2>/dev/null
+  wait $job
   check 'users: and the job passes' "$(why "$work/alice.log" $?)" grep -q '^PASS hold' "$work/alice.log"
   id=$(submit_as alice '-N1 -n2' publish --part 0 --run 90 --others 2 --stay 1)
   other=$(submit_as bob '-N1 -n2' publish --part 1 --run 90 --others 2 --alone 1)
