@@ -37,26 +37,12 @@ void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t bas
 {
     (void)run;   /* Flux never gives a number twice */
     (void)nodes; /* the module says where they are */
-    if (base < rm->npeers)
+    if (base != rm->npeers)
         return;
     struct other *other = calloc(1, sizeof *other);
-    struct peer **peers = realloc(rm->peers, ((size_t)base + nnodes) * sizeof(*peers));
-    if (peers != NULL)
-        rm->peers = peers;
-    if (other != NULL) {
-        other->nspace = strdup(nspace);
-        other->peers = calloc(nnodes, sizeof *other->peers);
-    }
-    if (peers == NULL || other == NULL || other->nspace == NULL || other->peers == NULL ||
-        base != rm->npeers) {
-        log_error("servers of namespace %s cannot be reached: out of memory", nspace);
-        if (other != NULL) {
-            free(other->nspace);
-            free(other->peers);
-        }
-        free(other);
-        return;
-    }
+    rm->peers = realloc(rm->peers, ((size_t)base + nnodes) * sizeof *rm->peers);
+    other->nspace = strdup(nspace);
+    other->peers = calloc(nnodes, sizeof *other->peers);
     other->job = job_of(nspace);
     other->base = base;
     other->nnodes = nnodes;
@@ -76,8 +62,6 @@ void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t bas
 static struct question *open_question(struct rm *rm)
 {
     struct question *q = calloc(1, sizeof *q);
-    if (q == NULL)
-        return NULL;
     q->give_up = now_ms() + rm->peer_ms;
     q->retry_ms = RM_RETRY_FIRST_MS;
     q->next = rm->questions;
@@ -136,12 +120,11 @@ static void ask(struct rm *rm, struct question *q)
 /* Asks for the brokers of a job, once. */
 static void find(struct rm *rm, struct other *other)
 {
-    struct question *q = other->job != 0 ? open_question(rm) : NULL;
     other->asked = true;
-    if (q != NULL)
-        q->other = other;
+    if (other->job != 0)
+        open_question(rm)->other = other;
     else
-        lose_job(rm, other, other->job == 0 ? "it is no job of Flux" : "out of memory");
+        lose_job(rm, other, "it is no job of Flux");
 }
 
 int64_t others_tick(struct rm *rm, int64_t now)
@@ -175,10 +158,6 @@ int64_t others_tick(struct rm *rm, int64_t now)
 static void open_server(struct rm *rm, uint64_t job, rm_rendezvous_fn *done, void *arg)
 {
     struct question *q = open_question(rm);
-    if (q == NULL) {
-        done(arg, NULL, "out of memory");
-        return;
-    }
     q->job = job;
     q->done = done;
     q->arg = arg;
@@ -204,10 +183,8 @@ void others_find_again(struct rm *rm)
         const struct question *open = rm->questions;
         while (open != NULL && open->other != other)
             open = open->next;
-        struct question *q =
-            other->job != 0 && other->asked && open == NULL ? open_question(rm) : NULL;
-        if (q != NULL)
-            q->other = other;
+        if (other->job != 0 && other->asked && open == NULL)
+            open_question(rm)->other = other;
     }
 }
 

@@ -24,43 +24,26 @@
 
 #include <errno.h>
 #include <json-c/json.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { RAISE_MAX_MS = 10000 /* between two tries */ };
 
-/* Text for a string of JSON; what is not printable becomes a question mark. */
-static void put_json(FILE *out, const char *text)
-{
-    char *copy = strdup(text);
-    if (copy == NULL)
-        return;
-    log_mask(copy);
-    for (const char *p = copy; *p != '\0'; p++) {
-        if (*p == '"' || *p == '\\')
-            fputc('\\', out);
-        fputc(*p, out);
-    }
-    free(copy);
-}
-
 /* Flux takes the status as wait(2) has it. Releases before 0.84 ignore it. */
 static char *make_exception(const struct rm *rm, const struct rm_ending *ending)
 {
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    if (out == NULL)
-        return NULL;
-    fprintf(out, "{\"id\":%llu,\"type\":\"exec\",\"severity\":0,\"wait_status\":%u,\"note\":\"",
-            (unsigned long long)rm->job, (unsigned)ending->status << 8);
-    put_json(out, ending->why);
-    fputs("\"}", out);
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
+    struct json_object *e = json_object_new_object();
+    char *why = strdup(ending->why);
+    log_mask(why);
+    json_object_object_add(e, "id", json_object_new_int64((int64_t)rm->job));
+    json_object_object_add(e, "type", json_object_new_string("exec"));
+    json_object_object_add(e, "severity", json_object_new_int(0));
+    json_object_object_add(e, "wait_status", json_object_new_int((int)ending->status << 8));
+    json_object_object_add(e, "note", json_object_new_string(why));
+    char *text = strdup(json_object_to_json_string(e));
+    json_object_put(e);
+    free(why);
+    return text;
 }
 
 static void ask(struct rm *rm)
@@ -87,10 +70,7 @@ void raise_begin(struct rm *rm, const struct rm_ending *ending)
     if (raise->text != NULL || raise->state == RAISE_DONE)
         return;
     raise->text = make_exception(rm, ending);
-    if (raise->text == NULL)
-        log_error("out of memory: the job is not ended; end it with: flux cancel %llu",
-                  (unsigned long long)rm->job);
-    else if (raise->state == RAISE_NONE)
+    if (raise->state == RAISE_NONE)
         ask(rm);
     else if (raise->state == RAISE_FREE)
         raise_now(rm);
@@ -124,8 +104,7 @@ static bool is_fatal(struct json_object *entry)
 static bool has_exception(const char *data, size_t len)
 {
     struct json_tokener *tokener = json_tokener_new();
-    struct json_object *answer =
-        tokener != NULL && len > 0 ? json_tokener_parse_ex(tokener, data, (int)len) : NULL;
+    struct json_object *answer = len > 0 ? json_tokener_parse_ex(tokener, data, (int)len) : NULL;
     struct json_object *log;
     bool found = false;
     if (json_object_object_get_ex(answer, "eventlog", &log) &&
@@ -133,8 +112,7 @@ static bool has_exception(const char *data, size_t len)
         for (size_t i = 0; i < json_object_array_length(log) && !found; i++)
             found = is_fatal(json_object_array_get_idx(log, i));
     json_object_put(answer);
-    if (tokener != NULL)
-        json_tokener_free(tokener);
+    json_tokener_free(tokener);
     return found;
 }
 

@@ -162,7 +162,7 @@ static void flux_close_rm(struct rm *rm, unsigned ms)
 {
     struct wire_out out = {0};
     rm->closing = true;
-    if (rm->h != NULL && rm->peers != NULL) {
+    if (rm->h != NULL) {
         wait_for(rm, quiet, now_ms() + ms);
         broker_tick(rm, INT64_MAX); /* what was taken counts as that */
         wire_put_u64(&out, rm->job);
@@ -212,8 +212,8 @@ static int connect_broker(struct rm *rm, const char *uri, struct event_base *bas
         return -1;
     rm->ready = event_new(base, rm->fd, EV_READ | EV_PERSIST, on_ready, rm);
     rm->timer = evtimer_new(base, on_timer, rm);
-    if (rm->ready == NULL || rm->timer == NULL || event_add(rm->ready, NULL) != 0)
-        return err_set(err, "out of memory");
+    if (event_add(rm->ready, NULL) != 0)
+        return err_set(err, "the loop does not watch the broker's connection");
     rm->opening = true;
     broker_register(rm);
     wait_for(rm, answered, now_ms() + REGISTER_S * 1000);
@@ -259,17 +259,13 @@ static struct rm *flux_open_rm(const struct boot *boot, const struct conf *conf,
 {
     const char *uri;
     struct rm *rm = calloc(1, sizeof *rm);
-    if (rm == NULL)
-        return NULL;
     rm->boot = boot;
     rm->host = *host;
     rm->peer_ms = (int64_t)conf->timeouts.peer * 1000;
     rm->own = calloc(boot->nnodes, sizeof *rm->own);
     rm->peers = calloc(boot->nnodes, sizeof *rm->peers);
     rm->brokers = calloc(boot->nnodes, sizeof *rm->brokers);
-    if (rm->own == NULL || rm->peers == NULL || rm->brokers == NULL) {
-        err_set(err, "out of memory");
-    } else if (read_settings(rm, &uri, err) == 0) {
+    if (read_settings(rm, &uri, err) == 0) {
         name_own(rm);
         if (connect_broker(rm, uri, base, err) == 0)
             return rm;

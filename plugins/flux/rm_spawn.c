@@ -63,15 +63,9 @@ void spawns_start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news,
                     what->rank);
     struct call *call = calloc(1, sizeof *call);
     spawn_put(&out, what, false);
-    flux_msg_t *msg =
-        call != NULL ? broker_request(topic, rm->brokers[rm->boot->node], &out) : NULL;
-    if (msg == NULL || flux_msg_set_streaming(msg) < 0) {
-        flux_msg_destroy(msg);
-        wire_out_free(&out);
-        free(call);
-        refuse(news, arg, RM_SPAWN_FAILED, "out of memory");
-        return;
-    }
+    flux_msg_t *msg = broker_request(topic, rm->brokers[rm->boot->node], &out);
+    if (msg != NULL)
+        flux_msg_set_streaming(msg);
     *call = (struct call){.next = rm->calls, .tag = broker_tag(rm), .news = news, .arg = arg};
     call->by = now_ms() + (int64_t)what->timeout * 1000 + SPARE_MS;
     rm->calls = call;

@@ -93,22 +93,16 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     (void)listener;
     (void)addr;
     (void)addrlen;
-    struct connection *c = calloc(1, sizeof *c);
-    if (uid != getuid() || c == NULL || inbox->count >= CONNECTIONS_MAX) {
+    if (uid != getuid() || inbox->count >= CONNECTIONS_MAX) {
         /* Root's plugin of another step looks whether we are here; see listener.c. */
         log_write(uid == 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
                   "a connection of uid %d was refused", (int)uid);
-        free(c);
         evutil_closesocket(fd);
         return;
     }
+    struct connection *c = calloc(1, sizeof *c);
     c->inbox = inbox;
     c->bev = bufferevent_socket_new(inbox->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (c->bev == NULL) {
-        free(c);
-        evutil_closesocket(fd);
-        return;
-    }
     TAILQ_INSERT_TAIL(&inbox->open, c, entry);
     inbox->count++;
     bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
@@ -129,8 +123,6 @@ static void on_refused(struct evconnlistener *listener, void *arg)
 struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *host)
 {
     struct inbox *inbox = calloc(1, sizeof *inbox);
-    if (inbox == NULL)
-        return NULL;
     inbox->host = host;
     inbox->base = base;
     TAILQ_INIT(&inbox->open);

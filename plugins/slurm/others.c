@@ -5,7 +5,7 @@
  * the sender's uid, so bytes reach no socket of another user. */
 #include "plugins/slurm/rm_slurm.h"
 
-#include "common/util/log.h"
+#include "common/util/text.h"
 #include "plugins/slurm/facts.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct other {
     struct peer *peers;
 };
 
-/* @return the address of a step's servers, or NULL: its name is not one of ours, or no memory */
+/* @return the address of a step's servers, or NULL: its name is not one of ours */
 static char *address_of(const struct rm *rm, const char *nspace, uint64_t run)
 {
     char name[64], *address = NULL;
@@ -29,16 +29,15 @@ static char *address_of(const struct rm *rm, const char *nspace, uint64_t run)
     if (slash == NULL || sscanf(nspace, "slurm.%u.%u", &job, &step) != 2)
         return NULL;
     snprintf(name, sizeof name, "slurm.%u.%u", job, step);
-    if (strcmp(name, nspace) != 0 ||
-        asprintf(&address, "%.*s/" FACTS_SOCKET, (int)(slash - rm->address), rm->address, job, step,
-                 run) < 0)
-        return NULL;
+    if (strcmp(name, nspace) == 0)
+        address = text_format("%.*s/" FACTS_SOCKET, (int)(slash - rm->address), rm->address, job,
+                              step, run);
     return address;
 }
 
 static void free_other(struct other *other)
 {
-    for (uint32_t i = 0; other->peers != NULL && i < other->nnodes; i++)
+    for (uint32_t i = 0; i < other->nnodes; i++)
         free(other->peers[i].own_name);
     free(other->peers);
     free(other->nspace);
@@ -58,17 +57,11 @@ static struct other *make(struct rm *rm, const char *nspace, uint64_t run, uint3
                           uint32_t nnodes)
 {
     struct other *other = calloc(1, sizeof *other);
-    if (other == NULL)
-        return NULL;
     other->base = base;
     other->nnodes = nnodes;
     other->nspace = strdup(nspace);
     other->address = address_of(rm, nspace, run);
     other->peers = calloc(nnodes, sizeof *other->peers);
-    if (other->nspace == NULL || other->peers == NULL) {
-        free_other(other);
-        return NULL;
-    }
     for (uint32_t i = 0; i < nnodes; i++) {
         other->peers[i].address = other->address;
         other->peers[i].foreign = true;

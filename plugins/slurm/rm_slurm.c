@@ -82,8 +82,6 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
         return NULL;
     }
     rm = calloc(1, sizeof *rm);
-    if (rm == NULL)
-        return NULL;
     rm->boot = boot;
     rm->host = *host;
     rm->opened = now_ms();
@@ -97,32 +95,26 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
     rm->handoff = handoff_new(base);
     rm->inbox = inbox_open(BOOT_FD_LISTEN, base, &rm->host);
     slurm_abi_init(NULL);
-    if (!outbox_init(rm, base) || rm->handoff == NULL || rm->inbox == NULL)
-        err_set(err, "out of memory");
-    else if (read_settings(rm, err) == 0 && start_thread(rm, err) == 0) {
+    bool good = outbox_init(rm, base) && rm->handoff != NULL && rm->inbox != NULL &&
+                read_settings(rm, err) == 0;
+    if (good)
         rm->spawns = spawns_open(rm->agent, boot, base);
+    if (good && rm->spawns != NULL && start_thread(rm, err) == 0)
         return rm;
-    }
+    if (err->text[0] == '\0')
+        err_set(err, "there are no descriptors left");
     slurm_close(rm, 0);
     return NULL;
 }
 
 static void slurm_spawn(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news, void *arg)
 {
-    static const struct rm_spawn_news none = {.result = RM_SPAWN_FAILED, .text = "out of memory"};
-    if (rm->spawns != NULL)
-        spawns_start(rm->spawns, what, news, arg);
-    else
-        news(arg, &none);
+    spawns_start(rm->spawns, what, news, arg);
 }
 
 static void slurm_allocate(struct rm *rm, const struct rm_alloc *what, rm_alloc_fn *done, void *arg)
 {
-    static const struct rm_alloc_news none = {.result = RM_ALLOC_FAILED, .text = "out of memory"};
-    if (rm->spawns != NULL)
-        spawns_allocate(rm->spawns, what, done, arg);
-    else
-        done(arg, &none);
+    spawns_allocate(rm->spawns, what, done, arg);
 }
 
 static bool slurm_shut(struct rm *rm)
@@ -132,14 +124,12 @@ static bool slurm_shut(struct rm *rm)
 
 static void slurm_let_go(struct rm *rm)
 {
-    if (rm->spawns != NULL)
-        spawns_let_go(rm->spawns);
+    spawns_let_go(rm->spawns);
 }
 
 static void slurm_started(struct rm *rm, const struct rm_spawn_news *news)
 {
-    if (rm->spawns != NULL)
-        spawns_started(rm->spawns, news);
+    spawns_started(rm->spawns, news);
 }
 
 /* What goes by slurmd can be read on its way by any user who reads the network. */

@@ -190,8 +190,7 @@ static void reached(struct handoff_item *item)
     call->in = evbuffer_new();
     call->event = event_new(call->spawns->base, call->fd, EV_READ | EV_PERSIST, on_agent, call);
     const struct timeval wait = {.tv_sec = (time_t)call->timeout + SPARE_S};
-    if (call->in == NULL || call->event == NULL || event_add(call->event, &wait) != 0)
-        fail(call, RM_SPAWN_FAILED, "out of memory");
+    event_add(call->event, &wait);
 }
 
 /* @thread the worker's */
@@ -214,15 +213,15 @@ static const struct work_ops reaches = {reach, reached, keep};
 static void start_call(struct call *call, size_t begin)
 {
     agent_frame_end(&call->frame, begin);
-    if (call->frame.failed || !worker_do(call->spawns->worker, &call->work))
-        fail(call, RM_SPAWN_FAILED, "out of memory, or of threads");
+    if (!worker_do(call->spawns->worker, &call->work))
+        fail(call, RM_SPAWN_FAILED, "no thread can be started");
 }
 
 static struct call *call_new(struct slurm_spawns *s, rm_spawn_fn *news, void *arg)
 {
-    struct call *call = s->ncalls < CALLS_MAX ? calloc(1, sizeof *call) : NULL;
-    if (call == NULL)
+    if (s->ncalls == CALLS_MAX)
         return NULL;
+    struct call *call = calloc(1, sizeof *call);
     s->ncalls++;
     *call = (struct call){.spawns = s, .next = s->calls, .fd = -1, .news = news, .arg = arg};
     s->calls = call;
@@ -235,8 +234,6 @@ struct slurm_spawns *spawns_open(const char *agent, const struct boot *boot,
                                  struct event_base *base)
 {
     struct slurm_spawns *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        return NULL;
     *s = (struct slurm_spawns){.agent = agent, .boot = boot, .base = base};
     s->handoff = handoff_new(base);
     s->worker = worker_new(&reaches, s->handoff);
@@ -251,8 +248,7 @@ void spawns_start(struct slurm_spawns *s, const struct rm_spawn *what, rm_spawn_
     struct call *call = call_new(s, news, arg);
     if (call == NULL) {
         const struct rm_spawn_news none = {.result = RM_SPAWN_NO_RESOURCES,
-                                           .text =
-                                               "too many spawned steps at a time, or no memory"};
+                                           .text = "too many spawned steps at a time"};
         news(arg, &none);
         return;
     }
@@ -279,7 +275,7 @@ void spawns_allocate(struct slurm_spawns *s, const struct rm_alloc *what, rm_all
     const char *why = unchanging(s);
     const struct rm_alloc_news no = {.result = RM_ALLOC_REFUSED, .text = why},
                                none = {.result = RM_ALLOC_NO_RESOURCES,
-                                       .text = "too many spawned steps at a time, or no memory"};
+                                       .text = "too many spawned steps at a time"};
     struct call *call = why == NULL ? call_new(s, NULL, arg) : NULL;
     if (call == NULL) {
         done(arg, why != NULL ? &no : &none);

@@ -12,7 +12,7 @@
 struct slurm_spawns;
 
 /** @param agent srun's, see agent_call.h; borrowed until spawns_close(); NULL: there is none
- * @return NULL when out of memory */
+ * @return NULL: there are no descriptors left */
 struct slurm_spawns *spawns_open(const char *agent, const struct boot *boot,
                                  struct event_base *base);
 

@@ -32,6 +32,8 @@ enum {
     NSPACE_MAX = 64,
 };
 
+static const char NO_THREAD[] = "no thread can be started";
+
 /* What the loop wants to know. */
 struct scout_question {
     struct work work;
@@ -99,10 +101,8 @@ static int probe(struct rm *rm, const struct scout_seen *first, uint64_t start, 
 static bool add_names(struct place *place, const struct slurm_abi_step_layout *layout)
 {
     uint32_t n = place->nnodes + layout->node_cnt;
-    char **names = realloc(place->names, (n + 1ul) * sizeof *names);
-    void *hosts = names != NULL ? slurm_abi_hostlist_create(layout->node_list) : NULL;
-    if (names != NULL)
-        place->names = names;
+    char **names = place->names = realloc(place->names, (n + 1ul) * sizeof *names);
+    void *hosts = slurm_abi_hostlist_create(layout->node_list);
     while (hosts != NULL && place->nnodes < n &&
            (names[place->nnodes] = slurm_abi_hostlist_shift(hosts)) != NULL)
         place->nnodes++;
@@ -281,7 +281,7 @@ static char *nodes_now(const struct rm *rm)
         return NULL;
     for (uint32_t i = 0; i < nodes.n; i++) {
         char *one = text_format("%s=%u", nodes.nodes[i].name, nodes.nodes[i].cpus);
-        list = one != NULL ? text_append(i == 0 ? strdup("") : list, ",", one) : NULL;
+        list = text_append(i == 0 ? strdup("") : list, ",", one);
         free(one);
     }
     job_nodes_free(&nodes);
@@ -311,9 +311,7 @@ static void look_for_steps(struct rm *rm, struct scout_question *q)
         log_info("slurmctld does not list the steps: %s", slurm_abi_strerror(rc));
     uint32_t n = scout_list_steps(scout, &steps);
     q->places = calloc(q->what == FIND_OTHERS ? n + 1ul : 1, sizeof *q->places);
-    if (steps == NULL || q->places == NULL)
-        snprintf(q->why, sizeof q->why, "out of memory");
-    else if (!scout->listed)
+    if (!scout->listed)
         snprintf(q->why, sizeof q->why, "slurmctld does not list the steps: %s",
                  slurm_abi_strerror(rc));
     else if (q->what == FIND_HOME)
@@ -337,63 +335,58 @@ static void look(struct work *work)
 
 static const struct work_ops questions = {look, answer, free_question};
 
-/* Takes over @p q. @return false: it cannot be asked, and is freed */
-static bool put(struct rm *rm, struct scout_question *q, void *arg)
+static struct scout_question *new_question(struct rm *rm, int what, void *arg)
 {
-    struct scout *scout = &rm->scout;
+    struct scout_question *q = calloc(1, sizeof *q);
+    q->rm = rm;
+    q->what = what;
+    q->arg = arg;
+    return q;
+}
+
+/* Takes over @p q. @return false: it cannot be asked, and is freed */
+static bool put(struct scout *scout, struct scout_question *q)
+{
     if (scout->worker == NULL)
-        scout->worker = worker_new(&questions, rm->handoff);
-    if (q != NULL && scout->worker != NULL) {
-        q->rm = rm;
-        q->arg = arg;
-        if (worker_do(scout->worker, &q->work))
-            return true;
-    }
-    free(q);
-    return false;
+        scout->worker = worker_new(&questions, q->rm->handoff);
+    bool put = worker_do(scout->worker, &q->work);
+    if (!put)
+        free(q);
+    return put;
 }
 
 /* Takes over @p q. */
-static void ask(struct rm *rm, struct scout_question *q, rm_rendezvous_fn *done, void *arg)
+static void ask(struct scout_question *q, rm_rendezvous_fn *done)
 {
-    if (q != NULL)
-        q->done = done;
-    if (!put(rm, q, arg))
-        done(arg, NULL, "out of memory");
+    void *arg = q->arg;
+    q->done = done;
+    if (!put(&q->rm->scout, q))
+        done(arg, NULL, NO_THREAD);
 }
 
 void scout_rendezvous(struct rm *rm, rm_rendezvous_fn *done, void *arg)
 {
-    ask(rm, calloc(1, sizeof(struct scout_question)), done, arg);
+    ask(new_question(rm, FIND_HOME, arg), done);
 }
 
 void scout_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg)
 {
-    struct scout_question *q = calloc(1, sizeof *q);
-    if (q != NULL) {
-        q->what = FIND_STEP;
-        snprintf(q->nspace, sizeof q->nspace, "%s", nspace);
-    }
-    ask(rm, q, done, arg);
+    struct scout_question *q = new_question(rm, FIND_STEP, arg);
+    snprintf(q->nspace, sizeof q->nspace, "%s", nspace);
+    ask(q, done);
 }
 
 void scout_others(struct rm *rm, rm_rendezvous_fn *each, void *arg)
 {
-    struct scout_question *q = calloc(1, sizeof *q);
-    if (q != NULL)
-        q->what = FIND_OTHERS;
-    ask(rm, q, each, arg);
+    ask(new_question(rm, FIND_OTHERS, arg), each);
 }
 
 void scout_job_now(struct rm *rm, rm_job_fn *done, void *arg)
 {
-    struct scout_question *q = calloc(1, sizeof *q);
-    if (q != NULL) {
-        q->what = FIND_JOB;
-        q->told = done;
-    }
-    if (!put(rm, q, arg))
-        done(arg, -1, NULL, "out of memory");
+    struct scout_question *q = new_question(rm, FIND_JOB, arg);
+    q->told = done;
+    if (!put(&rm->scout, q))
+        done(arg, -1, NULL, NO_THREAD);
 }
 
 bool scout_join(struct rm *rm, int64_t by)

@@ -62,29 +62,21 @@ bool scout_list(struct scout *scout)
         return false;
     struct scout_seen *seen = calloc(records->count + 1ul, sizeof *seen);
     uint32_t n = 0;
-    for (uint32_t i = 0; seen != NULL && i < records->count; i++) {
+    for (uint32_t i = 0; i < records->count; i++) {
         const struct slurm_abi_step_record *r = &records->steps[i];
         if (r->user_id != getuid() || r->step_id.step_id >= SLURM_ABI_STEPS_END ||
             r->nodes == NULL || r->start_time <= 0)
             continue;
-        seen[n] = (struct scout_seen){.job = r->step_id.job_id,
-                                      .step = r->step_id.step_id,
-                                      .component = r->step_id.step_het_comp,
-                                      .start = (uint64_t)r->start_time,
-                                      .nodes = strdup(r->nodes),
-                                      .srun_host = strdup(r->srun_host ? r->srun_host : ""),
-                                      .srun_pid = r->srun_pid};
-        if (seen[n].nodes == NULL || seen[n].srun_host == NULL) {
-            free(seen[n].nodes);
-            free(seen[n].srun_host);
-            continue;
-        }
-        n++;
+        seen[n++] = (struct scout_seen){.job = r->step_id.job_id,
+                                        .step = r->step_id.step_id,
+                                        .component = r->step_id.step_het_comp,
+                                        .start = (uint64_t)r->start_time,
+                                        .nodes = strdup(r->nodes),
+                                        .srun_host = strdup(r->srun_host ? r->srun_host : ""),
+                                        .srun_pid = r->srun_pid};
     }
     scout->now = (uint64_t)records->now;
     slurm_abi_free_steps(records);
-    if (seen == NULL)
-        return false;
     qsort(seen, n, sizeof *seen, by_number);
     scout_list_free(scout);
     scout->seen = seen;
@@ -104,10 +96,9 @@ uint32_t scout_list_steps(const struct scout *scout, struct step **steps)
 {
     uint32_t n = 0;
     *steps = calloc(scout->nseen + 1ul, sizeof **steps);
-    for (uint32_t i = 0; *steps != NULL && i < scout->nseen; i++)
+    for (uint32_t i = 0; i < scout->nseen; i++)
         if (is_first(scout, i))
             (*steps)[n++] = (struct step){&scout->seen[i], start_of(scout, &scout->seen[i])};
-    if (*steps != NULL)
-        qsort(*steps, n, sizeof **steps, scout_by_age);
+    qsort(*steps, n, sizeof **steps, scout_by_age);
     return n;
 }
