@@ -4,6 +4,7 @@
 
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "plugins/slurm/agent_tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,21 +142,7 @@ int child_try(struct child *child)
 
 void child_read_errors(struct child *child)
 {
-    char bytes[READ_BYTES];
-    ssize_t n;
-    for (int i = 0; i < DRAIN_READS && child->errors >= 0; i++) {
-        n = read(child->errors, bytes, sizeof bytes);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        if (n <= 0) {
-            close_fd(&child->errors);
-            return;
-        }
-        size_t room = sizeof child->text - 1 - child->len;
-        size_t take = (size_t)n < room ? (size_t)n : room;
-        memcpy(child->text + child->len, bytes, take);
-        child->len += take;
-    }
+    tool_read(&child->errors, child->text, sizeof child->text, &child->len);
 }
 
 static void take_launched(struct child *child, struct wire_in *body)

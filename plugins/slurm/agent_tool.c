@@ -2,6 +2,7 @@
 /* A command of Slurm. */
 #include "plugins/slurm/agent_tool.h"
 
+#include "common/util/child.h"
 #include "common/util/clock.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DRAIN_READS = 64 };
+enum { READ_BYTES = 16384, DRAIN_READS = 256 };
 
 static void close_fd(int *fd)
 {
@@ -26,16 +27,14 @@ static void close_fd(int *fd)
  * /proc no file can be made: scontrol writes scripts for shells to its directory. */
 static _Noreturn void be(const char *program, char **argv, char **env, int out, pid_t srun)
 {
-    sigset_t none;
-    sigemptyset(&none);
-    for (int sig = 1; sig < NSIG; sig++)
-        signal(sig, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    child_default_signals();
     int null = open("/dev/null", O_RDONLY);
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == srun && chdir("/proc") == 0 &&
         dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
-        dup2(out, STDERR_FILENO) >= 0 && syscall(SYS_close_range, 3, ~0U, 0) == 0)
+        dup2(out, STDERR_FILENO) >= 0) {
+        child_close_from(STDERR_FILENO + 1);
         execve(program, argv, env);
+    }
     _exit(127);
 }
 
@@ -87,21 +86,26 @@ void tool_poll(const struct tool *tool, struct pollfd *fds)
     fds[1] = (struct pollfd){tool->pid != 0 ? tool->pidfd : -1, POLLIN, 0};
 }
 
-static void read_out(struct tool *tool)
+void tool_read(int *fd, char *text, size_t cap, size_t *len)
 {
-    char bytes[1024];
-    for (int i = 0; i < DRAIN_READS && tool->out >= 0; i++) {
-        ssize_t n = read(tool->out, bytes, sizeof bytes);
+    char bytes[READ_BYTES];
+    for (int i = 0; i < DRAIN_READS && *fd >= 0; i++) {
+        ssize_t n = read(*fd, bytes, sizeof bytes);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n <= 0) {
-            close_fd(&tool->out);
+            close_fd(fd);
             return;
         }
-        size_t room = sizeof tool->text - 1 - tool->len, take = (size_t)n < room ? (size_t)n : room;
-        memcpy(tool->text + tool->len, bytes, take);
-        tool->len += take;
+        size_t room = cap - 1 - *len, take = (size_t)n < room ? (size_t)n : room;
+        memcpy(text + *len, bytes, take);
+        *len += take;
     }
+}
+
+static void read_out(struct tool *tool)
+{
+    tool_read(&tool->out, tool->text, sizeof tool->text, &tool->len);
 }
 
 bool tool_ready(struct tool *tool, const struct pollfd *fds, int *status)

@@ -41,6 +41,10 @@ void tool_poll(const struct tool *tool, struct pollfd *fds);
  * @return whether it has ended; all that it has printed is in text then */
 bool tool_ready(struct tool *tool, const struct pollfd *fds, int *status);
 
+/** Reads what there is for @p text, of which @p cap - 1 bytes are kept. @param fd -1 after its end
+ */
+void tool_read(int *fd, char *text, size_t cap, size_t *len);
+
 /** @return now_ms() of the next deadline, or INT64_MAX */
 int64_t tool_next(const struct tool *tool);
 void tool_tick(struct tool *tool, int64_t now);
