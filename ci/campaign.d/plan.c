@@ -239,6 +239,14 @@ static void left_out(void *arg, uint32_t node)
     run->lost_at[node] = loopback_now(run->net);
 }
 
+/* Order: whoever counts as having left has said all before. */
+static void too_late(void *arg, uint32_t node, uint32_t from)
+{
+    struct run *run = arg;
+    if (!loopback_dead(run->net, node))
+        fault(run, "order", "server %u has left, and server %u hears of it afterwards", from, node);
+}
+
 /* A chain, a bush, or something between them, in which no server is above one before it. */
 static void draw_shape(struct run *run)
 {
@@ -285,6 +293,7 @@ void plan(struct run *run, uint32_t servers)
         .local_gone = local_gone,
         .missed = miss,
         .left_out = left_out,
+        .too_late = too_late,
         .filter = trace_frame,
     };
     if (run->seed % 3 == 1) {

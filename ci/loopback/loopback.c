@@ -60,7 +60,7 @@ void loopback_free(struct loopback *net)
     while (net->events.n > 0) {
         struct loopback_event event = loopback_pop(&net->events);
         free(event.data);
-        if (event.run == on_notice || event.run == loopback_departed)
+        if (event.run == on_notice)
             free(event.arg);
     }
     free(net->events.heap);
@@ -177,7 +177,7 @@ void loopback_leave(struct loopback *net, uint32_t node, uint32_t min, uint32_t 
     }
     leaver->gone = true;
     asks_close(leaver->asks);
-    view_leave(leaver->view);
+    loopback_try_to_leave(net, leaver);
 }
 
 void loopback_part(struct loopback *net, uint32_t a, uint32_t b, uint32_t min, uint32_t max)

@@ -55,6 +55,8 @@ struct loopback_conf {
     uint32_t duplicate, drop;      /**< frames of 1000 that come twice, or never */
     /** Frames of 1000 that find the direct connection to their receiver cut. 0: all go natively */
     uint32_t cut;
+    uint32_t
+        unread; /**< frames of 1000 that go natively and stay for up to a second at the socket */
     uint32_t stall;        /**< the engines' stall report, seconds; 0: never */
     uint32_t large, piece; /**< engine_env::large, and piece */
     void *arg;             /**< of the functions */
@@ -74,6 +76,9 @@ struct loopback_conf {
     /** Server @p node has been left out: of the servers that are not, the first goes on without it.
      * NULL: nobody is told. */
     void (*left_out)(void *arg, uint32_t node);
+    /** A frame of server @p from that must arrive comes to server @p node, which counts @p from as
+     * having left in order. NULL: nobody is told. */
+    void (*too_late)(void *arg, uint32_t node, uint32_t from);
     /** Serves ASK_MODEX; may be NULL, and then the topic is unknown. @param node who is asked */
     void (*serve)(void *arg, uint32_t node, uint32_t from, uint64_t id, const void *body,
                   size_t len);

@@ -98,6 +98,8 @@ static void launch(struct loopback_node *from, uint32_t to, const void *data, si
     uint64_t *latest = &net->nodes[to].latest[from->index];
     uint64_t at = (cut ? net->cut_until : net->now) + conf->delay_min +
                   loopback_below(&net->random, conf->delay_max - conf->delay_min + 1);
+    if (native && loopback_below(&net->random, 1000) < conf->unread)
+        at += loopback_below(&net->random, 1000);
     if (!conf->reorder && at < *latest)
         at = *latest;
     *latest = at;
@@ -191,10 +193,15 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
                     struct shared_bytes *whole)
 {
     struct loopback_node *node = arg;
+    const struct loopback_conf *conf = &node->net->conf;
+    if (conf->too_late != NULL && node->left[node->server[from]] && frame_care(type) == CARE_MUST)
+        conf->too_late(conf->arg, node->index, node->server[from]);
     if (type == FRAME_VIEW || type == FRAME_OUTSIDE)
         view_take(node->view, from, body, len);
+    else if (type == FRAME_LAST && len == 1 && *(const unsigned char *)body != 0)
+        link_answer(node->link, from);
     else if (!engine_take_shared(node->engine, from, type, body, len, whole) &&
-             type != FRAME_NSPACE)
+             type != FRAME_NSPACE && type != FRAME_LAST)
         asks_frame(node->asks, from, type, body, len);
 }
 
@@ -374,6 +381,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
     node->link = loopback_must(link_new(&link));
     node->asks = loopback_must(asks_new(&asks));
     node->told = loopback_must(calloc(n, sizeof *node->told));
+    node->left = loopback_must(calloc(n, sizeof *node->left));
     node->parted = loopback_must(calloc(n, sizeof *node->parted));
     node->latest = loopback_must(calloc(n, sizeof *node->latest));
     node->introduced = loopback_must(calloc(n, sizeof *node->introduced));
@@ -404,6 +412,7 @@ void loopback_close_node(struct loopback_node *node)
     link_free(node->link);
     view_free(node->view);
     free(node->told);
+    free(node->left);
     free(node->parted);
     free(node->latest);
     free(node->introduced);

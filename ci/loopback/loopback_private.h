@@ -51,6 +51,7 @@ struct loopback_node {
     uint32_t runs;     /**< before this one: each has another step's number */
     int32_t local_status;
     bool *told;       /**< whom it has given up */
+    bool *left;       /**< who has left in order, as it knows */
     bool *parted;     /**< from whom nothing comes, and to whom nothing goes */
     uint64_t *latest; /**< per sender: arrival of its last frame, ms */
     uint32_t *handle; /**< per server: what this one calls it */
@@ -91,8 +92,8 @@ void loopback_notice(struct loopback *net, uint32_t node, uint32_t lost, bool le
 /** Ends what server @p node does. */
 void loopback_end_node(struct loopback_node *node);
 
-/** Server @p arg, a struct loopback_loss, has left. */
-void loopback_departed(struct loopback *net, void *arg);
+/** Server @p arg leaves the view once all that it has sent is taken. */
+void loopback_try_to_leave(struct loopback *net, void *arg);
 
 /** Gives server @p node the agreed view. */
 void loopback_open_view(struct loopback_node *node);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 enum {
-    STILL_HEARD_MS = 250, /* as in common/server/peers/departed.c */
-    ENDS_MS = 1000,       /* a server that may go has ended by then */
+    ENDS_MS = 1000, /* a server that may go has ended by then */
+    LOOK_MS = 20,   /* between looks whether all is taken */
 };
 
 void loopback_tell(struct loopback_node *node, uint32_t lost, bool left)
@@ -48,13 +48,25 @@ static void settled(void *arg)
     (void)arg;
 }
 
-void loopback_departed(struct loopback *net, void *arg)
+/* Whether all that was sent is taken, by those that are left: see server_leave(). */
+static bool is_taken(const struct loopback_node *node)
 {
-    const struct loopback_loss *d = arg;
-    struct loopback_node *node = &net->nodes[d->node];
-    if (!node->dead)
-        loopback_tell(node, d->lost, true);
-    free(arg);
+    for (uint32_t to = 0; to < node->net->conf.nnodes; to++)
+        if (view_has(node->view, to) && link_owed(node->link, to).must > 0)
+            return false;
+    return true;
+}
+
+void loopback_try_to_leave(struct loopback *net, void *arg)
+{
+    struct loopback_node *node = arg;
+    if (node->dead)
+        return;
+    link_hurry(node->link);
+    if (is_taken(node))
+        view_leave(node->view);
+    else
+        loopback_at(net, net->now + LOOK_MS, loopback_try_to_leave, node);
 }
 
 static void changed(void *arg, const struct ranges *lost, const struct ranges *left)
@@ -62,9 +74,8 @@ static void changed(void *arg, const struct ranges *lost, const struct ranges *l
     struct loopback_node *node = arg;
     struct loopback *net = node->net;
     for (struct ranges_at at = {0}; ranges_next(left, &at);) {
-        struct loopback_loss *d = loopback_must(malloc(sizeof *d));
-        *d = (struct loopback_loss){node->index, at.number, true};
-        loopback_at(net, net->now + STILL_HEARD_MS, loopback_departed, d);
+        node->left[at.number] = true;
+        loopback_tell(node, at.number, true);
     }
     for (struct ranges_at at = {0}; ranges_next(lost, &at);) {
         struct loopback_node *out = &net->nodes[at.number];

@@ -75,8 +75,6 @@ struct server_hooks {
     void (*task_lost)(struct server *server, uint32_t slot, const char *text);
     /** So are the tasks of node @p node, with its server. @param why one clause */
     void (*server_lost)(struct server *server, uint32_t node, const char *why);
-    /** A server of another step has ended with it, as another server says: departed_ended(). */
-    void (*server_ended)(struct server *server, uint32_t node);
     /** Server @p from of the step, this one perhaps, has said something to all. @param message type
      * byte and body of a frame, borrowed */
     void (*said)(struct server *server, uint32_t from, const void *message, size_t len);
@@ -157,8 +155,6 @@ struct server {
     struct engine *engine;
     struct asks *asks;
     struct link *link;
-    LIST_HEAD(, departure)
-    departures;                /**< departed.c: servers that have ended in order, just now */
     struct ranges in_order;    /**< departed.c: all of the step that have */
     struct view *view;         /**< who is in the step, and what is said to all: view/view.h */
     struct agreed *agreed;     /**< agreed.c: what is known here of those who are not any more */

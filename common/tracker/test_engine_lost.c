@@ -124,6 +124,39 @@ static void whoever_is_awaited_ends(void **state)
     }
 }
 
+static void not_too_late(void *arg, uint32_t node, uint32_t from)
+{
+    (void)arg, (void)node, (void)from;
+    fail_msg("a server has left, and is heard afterwards");
+}
+
+/* What a leaver has said last may stay unread for a while at others, who count it as left only
+ * when they have taken that. */
+static void one_that_leaves_is_heard_first(void **state)
+{
+    struct loopback_conf conf = {.nnodes = 4,
+                                 .arity = 16,
+                                 .agreed = true,
+                                 .delay_max = 5,
+                                 .reorder = true,
+                                 .unread = 300,
+                                 .too_late = not_too_late};
+    (void)state;
+    for (conf.seed = 1; conf.seed < 400; conf.seed++) {
+        struct kit *kit = kit_new(&conf);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "leaves", NULL, 4);
+        for (uint32_t slot = 1; slot < 4; slot++)
+            kit_call(kit, op, slot, (struct kit_ask){0});
+        loopback_leave(kit->net, 3, 0, 0);
+        loopback_run(kit->net, 20000);
+        kit_call(kit, op, 0, (struct kit_ask){0});
+        loopback_run(kit->net, 20000);
+        for (const struct kit_call *call = kit->calls; call != NULL; call = call->next)
+            assert_true(call->answers == 1 && (call->slot == 3 || call->status != 0));
+        kit_end(kit);
+    }
+}
+
 /* Of a server that has left in order all get the status that it would have given, whether it would
  * have decided, or has contributed, or not. */
 static void one_that_has_left_in_order(void **state)
@@ -439,6 +472,7 @@ int main(void)
         cmocka_unit_test(a_parent_that_is_gone_is_asked_for),
         cmocka_unit_test(a_loss_below_an_idle_server),
         cmocka_unit_test(whoever_is_awaited_ends),
+        cmocka_unit_test(one_that_leaves_is_heard_first),
         cmocka_unit_test(one_that_has_left_in_order),
         cmocka_unit_test(who_decides_is_asked_for),
         cmocka_unit_test(a_loss_while_others_are_awaited),

@@ -47,6 +47,7 @@ enum frame_type {
     FRAME_SIGNAL = 34,  /**< a signal for some processes of the step, to all: see
                              server/tasks/signals.h */
     FRAME_TAKEN = 35,   /**< what the sender has taken of the receiver: see link.h */
+    FRAME_LAST = 36, /**< the sender leaves: has the receiver taken all before this? see link.h */
 };
 
 /** What it is worth that a frame arrives. */
@@ -66,6 +67,7 @@ static inline enum frame_care frame_care(enum frame_type type)
     case FRAME_VIEW:
     case FRAME_STATS:
     case FRAME_STALLED:
+    case FRAME_LAST:
         return CARE_SHOULD;
     case FRAME_OUTSIDE:
     case FRAME_ANNOUNCE:

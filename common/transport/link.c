@@ -123,6 +123,35 @@ void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
     shared_bytes_drop(own);
 }
 
+static void send_last(struct link *link, uint32_t node, bool asks)
+{
+    struct wire_out frame = {0};
+    wire_put_u8(&frame, FRAME_LAST);
+    wire_put_u8(&frame, asks);
+    link_send(link, node, &frame);
+}
+
+void link_hurry(struct link *link)
+{
+    link->hurry = true;
+    for (uint32_t i = 0; i < link->cap; i++) {
+        struct link_peer *peer = link->peers[i];
+        if (peer != NULL && peer->kept != NULL && link->env.ready != NULL)
+            link->env.ready(link->env.arg, peer->node);
+        if (peer != NULL && peer->taken < peer->natively && peer->last < peer->natively) {
+            peer->last = peer->numbers + 1;
+            send_last(link, peer->node, true);
+        }
+    }
+}
+
+/* The question has come in order: so all before it is taken. */
+void link_answer(struct link *link, uint32_t node)
+{
+    link_peer_find(link, node)->ack_now = true;
+    send_last(link, node, false);
+}
+
 struct link_counts link_counts(const struct link *link, uint32_t node)
 {
     const struct link_peer *peer = link_peer_find(link, node);

@@ -12,7 +12,8 @@
  * connection (link_next()), or natively the back end (link_batch()). A server has one way at a
  * time. What came by a connection its receiver acknowledges: all of a server's frames up to a
  * number. That goes along with the next frame to that server, or by itself after a moment. Of what
- * goes natively the back end says that it has arrived (link_arrived()). When a way ends or fails,
+ * goes natively the back end says that it has arrived (link_arrived()), at the receiver's socket; a
+ * server that leaves asks whether it was taken, too (FRAME_LAST). When a way ends or fails,
  * or the other one takes its place, all that is kept is sent again; the receiver drops what comes
  * twice. docs/transport.md has each loss.
  *
@@ -136,7 +137,8 @@ void link_again(struct link *link, uint32_t node, bool natively);
 /** A server was given up, or has left: nothing is kept for it any more. */
 void link_forget(struct link *link, uint32_t node);
 
-/** What is kept for a server, as it has not arrived there. */
+/** What is kept for a server, as it has not arrived there. Of a server that leaves, what must
+ * arrive and is not known to be taken counts, too. */
 struct link_owed {
     uint32_t frames, must, should; /**< by care */
     uint64_t bytes;
@@ -152,8 +154,12 @@ enum { LINK_FULL = 64 << 20, LINK_SHARE = 64 << 10 };
  * has a bound by itself need not ask. */
 bool link_is_full(const struct link *link, uint32_t node);
 
-/** This server is about to leave: what it sends and takes is acknowledged at once. */
+/** This server is about to leave: what it sends and takes is acknowledged at once, and servers are
+ * asked for what has arrived natively. Called again and again. */
 void link_hurry(struct link *link);
+
+/** Answers a FRAME_LAST that has come. */
+void link_answer(struct link *link, uint32_t node);
 
 /** What went between us and one other server. */
 struct link_counts {

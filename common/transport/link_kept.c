@@ -190,7 +190,10 @@ void link_peer_free_kept(struct link_peer *peer)
 struct link_owed link_owed(const struct link *link, uint32_t node)
 {
     const struct link_peer *peer = link_peer_find(link, node);
-    return peer != NULL ? peer->owed : (struct link_owed){0};
+    struct link_owed owed = peer != NULL ? peer->owed : (struct link_owed){0};
+    if (peer != NULL && link->hurry && !peer->forgotten && peer->taken < peer->natively)
+        owed.must++;
+    return owed;
 }
 
 bool link_is_full(const struct link *link, uint32_t node)
@@ -232,6 +235,8 @@ void link_peer_took(struct link_peer *peer, uint64_t taken, bool hurry)
         log_warning("node %u has taken frames that were not sent to it", peer->node);
         return;
     }
+    if (taken > peer->taken)
+        peer->taken = taken;
     bool more = peer->kept != NULL && peer->kept->number <= taken;
     while (peer->kept != NULL && peer->kept->number <= taken)
         outgoing_drop(link_peer_pop(peer));
@@ -307,14 +312,6 @@ struct outgoing *link_next(struct link *link, uint32_t node)
         o->owners++;
     }
     return o;
-}
-
-void link_hurry(struct link *link)
-{
-    link->hurry = true;
-    for (uint32_t i = 0; i < link->cap; i++)
-        if (link->peers[i] != NULL && link->peers[i]->kept != NULL)
-            ready(link->peers[i]);
 }
 
 /* A time that has passed while this server itself stood still, as when it was stopped, says nothing

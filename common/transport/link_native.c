@@ -68,8 +68,11 @@ void link_arrived(struct link *link, uint32_t node, uint64_t ticket)
     drop_loose(peer, ticket, CARE_MUST);
     bool more = false;
     for (; peer->kept != NULL && peer->kept->ticket != 0 && peer->kept->ticket <= ticket;
-         more = true)
+         more = true) {
+        if (peer->kept->care == CARE_MUST)
+            peer->natively = peer->kept->number;
         outgoing_drop(link_peer_pop(peer));
+    }
     if (more)
         link_peer_await_progress(peer);
 }

@@ -23,6 +23,9 @@ struct link_peer {
     uint32_t node;
     struct link_counts counts;
     uint64_t numbers;      /**< of what is sent to it, used until now */
+    uint64_t taken;        /**< up to which it has acknowledged that */
+    uint64_t natively;     /**< of the last frame of CARE_MUST that has arrived natively */
+    uint64_t last;         /**< of our last FRAME_LAST to it; 0: there was none */
     struct window *window; /**< of what it sends, made when the first frame comes */
     bool refused;          /**< its greeting was: nothing that it sends counts */
 

@@ -327,6 +327,84 @@ static void slow_servers(void **state)
     assert_int_equal(kept(), 0);
 }
 
+static struct link *both[2];
+
+static void hear(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                 struct shared_bytes *whole)
+{
+    (void)arg, (void)whole;
+    if (type == FRAME_CONTRIB)
+        ends.ngot++;
+    else if (len == 1 && *(const unsigned char *)body != 0)
+        link_answer(both[1 - from], from);
+}
+
+/* Takes one frame of a server for the other one, which arrives at its socket. @return whether there
+ * is one */
+static bool pull(uint32_t from)
+{
+    struct wire_out out = {0};
+    uint64_t ticket = link_batch(both[from], 1 - from, 1, &out);
+    if (ticket == 0)
+        return false;
+    ends.bytes[ends.nsent] = wire_out_take(&out, &ends.len[ends.nsent]);
+    ends.nsent++;
+    link_arrived(both[from], 1 - from, ticket);
+    return true;
+}
+
+static void bring(uint32_t to, uint32_t i)
+{
+    link_receive(both[to], ends.bytes[i], ends.len[i], NULL, false);
+}
+
+static void contribute(void)
+{
+    struct wire_out out = {0};
+    wire_put_u8(&out, FRAME_CONTRIB);
+    link_send(both[0], 1, &out);
+    assert_true(pull(0));
+}
+
+static uint32_t untaken(void)
+{
+    link_hurry(both[0]);
+    return link_owed(both[0], 1).must;
+}
+
+/* A server that leaves is told when all that has arrived natively is taken. */
+static void the_last_ones(void **state)
+{
+    struct link_env env = {
+        .nnodes = 3, .step = STEP, .native = ignore, .deliver = hear, .timers = &timers};
+    (void)state;
+    for (env.self = 0; env.self < 2; env.self++)
+        both[env.self] = link_new(&env);
+    contribute();
+    assert_int_equal(link_owed(both[0], 1).must, 0);
+    assert_int_equal(untaken(), 1);
+    assert_true(pull(0));
+    assert_int_equal(untaken(), 1);
+    assert_false(pull(0)); /* it was asked */
+    bring(1, 1);           /* the question is read first */
+    assert_false(pull(1));
+    bring(1, 0);
+    assert_int_equal(ends.ngot, 1);
+    assert_true(pull(1));
+    contribute();
+    bring(0, 2);
+    assert_int_equal(untaken(), 1);
+    assert_true(pull(0));
+    bring(1, 3);
+    bring(1, 4);
+    assert_true(pull(1));
+    bring(0, 5);
+    assert_int_equal(untaken(), 0);
+    assert_false(pull(0));
+    link_free(both[0]);
+    link_free(both[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +416,7 @@ int main(void)
         LINK_TEST(one_that_was_given_up),
         LINK_TEST(connections_are_required),
         LINK_TEST(slow_servers),
+        LINK_TEST(the_last_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

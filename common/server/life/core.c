@@ -258,7 +258,6 @@ static const struct server_hooks hooks = {
     .task_gone = task_gone,
     .task_lost = loss_task,
     .server_lost = server_lost,
-    .server_ended = departed_ended,
     .said = frames_deliver_said,
     .answer = answer,
     .nspace_ended = nspace_ended,

@@ -118,6 +118,12 @@ static void on_stalled(struct server *server, uint32_t from, const void *body, s
     stalled_receive(server, body, len);
 }
 
+static void on_last(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    if (len == 1 && *(const unsigned char *)body != 0) /* else it answers */
+        link_answer(server->link, from);
+}
+
 typedef void take_fn(struct server *server, uint32_t from, const void *body, size_t len);
 
 /* This table says which part takes a frame, and from whom. The engine has a table of its own for
@@ -147,6 +153,7 @@ static const struct row {
     [FRAME_LEAVING] = {OTHERS, BY_US, steps_leaving, steps_ended},
     [FRAME_VIEW] = {STEP, BY_US, agreed_receive, NULL},
     [FRAME_OUTSIDE] = {STEP, BY_US, agreed_receive, NULL},
+    [FRAME_LAST] = {ALL, BY_US, on_last, NULL},
     [FRAME_EARLY] = {STEP, BY_US, agreed_early_report, agreed_early},
     [FRAME_SPREAD] = {NOBODY, BY_US, NULL, steps_spread},
     [FRAME_STARTED] = {STEP, BY_US, execs_receive, NULL},
@@ -188,7 +195,7 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
     bool own = from < server->boot.nnodes;
     /* A server that leaves is in the view until it is let go, and hears which steps are to hear of
      * the end. */
-    if (server->leaving &&
+    if (server->leaving && type != FRAME_LAST &&
         !(own && (type == FRAME_VIEW || type == FRAME_OUTSIDE || type == FRAME_EARLY ||
                   type == FRAME_NSPACE || type == FRAME_STATS ||
                   (type == FRAME_ANNOUNCE && direct_only(server)))))

@@ -27,6 +27,7 @@
 enum { TELL_MAX = 512 };
 enum {
     LOOK_MAX_MS = 50,      /* between looks whether all is delivered */
+    TAKEN_MS = 2000,       /* for what the parts have said at their end to be taken */
     DIRECT_MS = 500,       /* for direct connections to end in order */
     SHUT_MS = 500,         /* for what is at our socket already */
     SHUT_LOOK_MS = 2,      /* between looks whether it has been read */
@@ -56,7 +57,8 @@ static bool undelivered(const struct server *server, int64_t stayed, bool tell)
     bool found = false;
     for (uint32_t node = 0; node < handles && (tell || !found); node++) {
         struct link_owed owed = link_owed(server->link, node);
-        if (engine_is_lost(server->engine, node))
+        bool out = node < server->boot.nnodes && !view_has(server->view, node);
+        if (out || engine_is_lost(server->engine, node))
             continue;
         found = found || owed.must > 0 || (owed.should > 0 && stayed < SHOULD_STAY_MS);
         if (tell && owed.must + owed.should > 0)
@@ -69,8 +71,9 @@ static bool undelivered(const struct server *server, int64_t stayed, bool tell)
 
 /* @return whether the server has a reason to stay. A server whose tasks were all killed stays only
  * to hear why a spawned task was killed. */
-static bool has_reason(const struct server *server, bool in_order, int64_t stayed)
+static bool has_reason(struct server *server, bool in_order, int64_t stayed)
 {
+    link_hurry(server->link);
     return execs_await_why(server) || tasks_await_rm(server) ||
            (in_order && (tasks_await_cause(server) || holder_hands_over(server->holder) ||
                          execs_owe(server) || streams_print(server, true) ||
@@ -85,7 +88,6 @@ static void deliver_rest(struct server *server, bool in_order)
     int64_t begin = now_ms(), now = begin, said = begin;
     int64_t stay = (int64_t)server->conf.timeouts.peer * 1000;
     direct_hurry(server->direct);
-    link_hurry(server->link);
     if (stay > BOOT_STAY_MAX_MS)
         stay = BOOT_STAY_MAX_MS;
     while (!server->ending && now < begin + stay && has_reason(server, in_order, now - begin)) {
@@ -105,6 +107,16 @@ static void deliver_rest(struct server *server, bool in_order)
         undelivered(server, now - begin, true);
         pushes_wait(server, true);
     }
+}
+
+/* What this server has said last is to be taken before the others go on without it. */
+static void await_taken(struct server *server)
+{
+    int64_t until = now_ms() + TAKEN_MS;
+    for (link_hurry(server->link); undelivered(server, SHOULD_STAY_MS, false) && now_ms() < until;
+         link_hurry(server->link))
+        if (!server_turn(server, LOOK_MAX_MS))
+            break;
 }
 
 /* Servers of other steps that still send to us are to see that we have left, and not died. */
@@ -156,6 +168,8 @@ void server_leave(struct server *server, unsigned ms)
     shown_take(server, UINT32_MAX);
     steps_go_on(server);
     trace_write(server);
+    if (going_on)
+        await_taken(server);
     bool last = going_on && agreed_leave(server);
     if (last)
         totals_show(server);

@@ -76,7 +76,7 @@ void server_close(struct server *server)
         handoff_run(server->handoff);
     upcall_close_credentials(server);
     handoff_free(server->handoff);
-    departed_free(server);
+    ranges_free(&server->in_order);
     agreed_close(server);
     stranded_free(server);
     alone_free(server);

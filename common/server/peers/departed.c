@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Keeps the servers that have ended in order until their last messages must have come. Then, as
- * for a lost one, it fails what waits for them.
+ * Fails what waits for servers that are gone, and tells of it.
  */
 #include "common/server/peers/departed.h"
 
@@ -10,28 +9,13 @@
 #include "common/util/log.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* A server that has ended in order has said all before. Its last messages are at our socket by
- * then, or with a server that passes them on. */
-enum { STILL_HEARD_MS = 250 };
 
 enum how {
     DIED,
     TOLD, /* the same, and other servers alone have noticed it */
     LEFT,
     ABSENT, /* left, and a task had failed before PMIx_Init */
-    ENDED,  /* with its step, another one */
-};
-
-/* One that has ended in order, and whose last messages may still come. */
-struct departure {
-    LIST_ENTRY(departure) entry;
-    struct timer due; /* to count as gone */
-    uint32_t node;
-    enum how how;
-    char why[128];
 };
 
 struct wait {
@@ -57,10 +41,6 @@ static void find_missing(void *arg, const struct engine_view *view)
 
 static void gone(struct server *server, uint32_t node, enum how how, const char *why)
 {
-    if (how == ENDED) {
-        steps_lose(server, node);
-        return;
-    }
     bool own = node < server->boot.nnodes;
     struct wait wait = {.node = node};
     engine_walk(server->engine, find_missing, &wait);
@@ -95,34 +75,12 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
     steps_tidy(server, node);
 }
 
-static void forget(struct departure *d)
-{
-    LIST_REMOVE(d, entry);
-    timer_stop(&d->due);
-    free(d);
-}
-
-static void on_due(void *arg, struct timer *timer)
-{
-    struct server *server = arg;
-    struct departure *d = TIMER_OF(timer, struct departure, due);
-    if (!engine_is_lost(server->engine, d->node)) /* it may be told of by several ways */
-        gone(server, d->node, d->how, d->why);
-    forget(d);
-}
-
-/* Counts as gone when its last messages must have come. */
+/* All that it has sent has been taken: see server_leave(). */
 static void leave(struct server *server, uint32_t node, enum how how, const char *why)
 {
-    struct departure *d = calloc(1, sizeof *d);
-    if (how == LEFT || how == ABSENT)
-        ranges_put(&server->in_order, node);
-    d->node = node;
-    d->how = how;
-    snprintf(d->why, sizeof d->why, "%s", why);
-    timer_init(&d->due, &server->timers, on_due, server);
-    timer_after(&d->due, STILL_HEARD_MS);
-    LIST_INSERT_HEAD(&server->departures, d, entry);
+    ranges_put(&server->in_order, node);
+    if (!engine_is_lost(server->engine, node)) /* it may be told of by several ways */
+        gone(server, node, how, why);
 }
 
 void departed_lost(struct server *server, uint32_t node, const char *why)
@@ -145,16 +103,4 @@ void departed_lost(struct server *server, uint32_t node, const char *why)
 void departed_left(struct server *server, uint32_t node, bool early, const char *why)
 {
     leave(server, node, early ? ABSENT : LEFT, why);
-}
-
-void departed_ended(struct server *server, uint32_t node)
-{
-    leave(server, node, ENDED, "");
-}
-
-void departed_free(struct server *server)
-{
-    while (!LIST_EMPTY(&server->departures))
-        forget(LIST_FIRST(&server->departures));
-    ranges_free(&server->in_order);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Tests of when a server that is not there any more counts as gone, on a clock of their own: at
- * once, or after its last messages. The test plays the loop, and the parts of the server that
- * departed.c calls.
+ * Tests of what is said and done when a server is not there any more, on a clock of their own. The
+ * test plays the loop, and the parts of the server that departed.c calls.
  */
 #include "common/nspace/foreign.h"
 #include "common/server/peers/departed.h"
@@ -99,11 +98,6 @@ void steps_tidy(struct server *s, uint32_t node)
     (void)s, (void)node;
 }
 
-void steps_lose(struct server *s, uint32_t node)
-{
-    engine_lost(s->engine, node);
-}
-
 static void server_lost(struct server *s, uint32_t node, const char *why)
 {
     (void)s, (void)node, (void)why;
@@ -180,7 +174,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    departed_free(&server);
+    ranges_free(&server.in_order);
     nspaces_free(server.nspace);
     return 0;
 }
@@ -258,41 +252,16 @@ static void test_a_loss_of_another_step_counts_at_once(void **state)
     assert_int_equal(nfailed, 1);
 }
 
-/* Another server of that step says that all have ended: the results of this one may come later. */
-static void test_one_that_ended_with_its_step_is_heard_to_the_end(void **state)
+static void test_one_that_left_is_no_news(void **state)
 {
     (void)state;
-    departed_ended(&server, FOREIGN);
-    departed_ended(&server, FOREIGN); /* by another way */
-    run_until(now + 249);
-    assert_int_equal(nfailed, 0);
-    run_until(now + 1);
-    assert_int_equal(nfailed, 1);
-    assert_int_equal(failed[0], FOREIGN);
-    assert_int_equal(timers_wait(&server.timers), -1);
-    assert_int_equal(ntold, 0);
-}
-
-static void test_one_that_left_is_heard_to_the_end(void **state)
-{
-    (void)state;
-    peers[0] = peers[1] = RM_PEER_LEFT;
+    peers[1] = RM_PEER_LEFT;
     departed_lost(&server, 1, "it has left");
-    run_until(now + 100);
-    departed_lost(&server, 0, "it has left");
-    assert_int_equal(nfailed, 0);
-    assert_string_equal(said, "");
-    run_until(now + 149);
-    assert_int_equal(nfailed, 0);
-    run_until(now + 1);
+    departed_left(&server, 1, false, "it has left"); /* by another way */
     assert_int_equal(nfailed, 1);
     assert_int_equal(failed[0], 1);
     assert_string_equal(said, ""); /* nobody waits for it */
-    run_until(now + 100);
-    assert_int_equal(nfailed, 2);
-    assert_int_equal(failed[1], 0);
-    assert_int_equal(timers_wait(&server.timers), -1);
-    assert_int_equal(ntold, 0); /* its tasks have ended in order, or were told of */
+    assert_int_equal(ntold, 0);    /* its tasks have ended in order, or were told of */
     assert_string_equal(server.lost, "");
 }
 
@@ -302,7 +271,6 @@ static void test_one_that_left_and_is_awaited_is_an_error(void **state)
     awaited = true;
     peers[1] = RM_PEER_LEFT;
     departed_lost(&server, 1, "it has left");
-    run_until(now + 250);
     assert_int_equal(nfailed, 1);
     assert_int_equal(level, LOG_LEVEL_CAUSE);
     assert_string_equal(said, "muster-server on c08 is lost: it has left");
@@ -312,7 +280,6 @@ static void test_one_without_tasks_is_told_of_when_needed(void **state)
 {
     (void)state;
     departed_left(&server, 1, true, "rank 1 ended");
-    run_until(now + 250);
     assert_int_equal(nfailed, 1);
     assert_int_equal(level, LOG_LEVEL_INFO);
     assert_string_equal(server.lost, "muster-server on c08 is lost: rank 1 ended");
@@ -328,18 +295,8 @@ static void test_one_without_tasks_that_is_awaited_is_an_error(void **state)
     (void)state;
     awaited = true;
     departed_left(&server, 1, true, "rank 1 ended");
-    run_until(now + 250);
     assert_int_equal(level, LOG_LEVEL_CAUSE);
     assert_int_equal(server.loss, LOSS_SERVER);
-}
-
-/* The test's end asks whether nothing is left behind: under ASan. */
-static void test_the_end_does_not_wait(void **state)
-{
-    (void)state;
-    peers[1] = RM_PEER_LEFT;
-    departed_lost(&server, 1, "it has left");
-    assert_int_equal(timers_wait(&server.timers), 250);
 }
 
 int main(void)
@@ -348,14 +305,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_loss_counts_at_once, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_died_ends_the_step, begin, end),
         cmocka_unit_test_setup_teardown(test_a_loss_of_another_step_counts_at_once, begin, end),
-        cmocka_unit_test_setup_teardown(test_one_that_ended_with_its_step_is_heard_to_the_end,
-                                        begin, end),
-        cmocka_unit_test_setup_teardown(test_one_that_left_is_heard_to_the_end, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_that_left_is_no_news, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_left_and_is_awaited_is_an_error, begin, end),
         cmocka_unit_test_setup_teardown(test_one_without_tasks_is_told_of_when_needed, begin, end),
         cmocka_unit_test_setup_teardown(test_one_without_tasks_that_is_awaited_is_an_error, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(test_the_end_does_not_wait, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

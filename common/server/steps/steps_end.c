@@ -69,12 +69,11 @@ void steps_lose(struct server *server, uint32_t from)
     steps_tidy(server, from);
 }
 
-/* Another server says so: the last messages of these may come after its word. */
 static void lose_step(struct server *server, const struct nspace *ns)
 {
     for (uint32_t i = 0; i < ns->nnodes; i++)
         if (!foreign_gone(ns, ns->base + i))
-            server->hooks->server_ended(server, ns->base + i);
+            steps_lose(server, ns->base + i);
 }
 
 void steps_leaving(struct server *server, uint32_t from, const void *body, size_t len)
