@@ -123,15 +123,6 @@ static void put_lead(const struct forge *forge, struct fuzz_bytes *in, struct wi
     put_entries(in, out);
 }
 
-static void put_fellows(struct fuzz_bytes *in, struct wire_out *out)
-{
-    uint8_t what = fuzz_byte(in);
-    put_set(in, out);
-    wire_put_u32(out, what & 3);
-    for (int i = 0; i < (what & 3); i++)
-        wire_put_u64(out, what >> 2 & 7);
-}
-
 static void put_claim(const struct forge *forge, struct fuzz_bytes *in, const struct wire_out *sig,
                       struct wire_out *out)
 {
@@ -190,9 +181,6 @@ void forge_frame(const struct forge *forge, struct fuzz_bytes *in, uint8_t type,
     switch (type) {
     case FRAME_LEAD:
         put_lead(forge, in, out);
-        return;
-    case FRAME_FELLOWS:
-        put_fellows(in, out);
         return;
     case FRAME_CLAIM:
         put_claim(forge, in, sig, out);

@@ -78,8 +78,6 @@ static const char *frame_name(uint8_t type)
         return "view";
     case FRAME_HAVE:
         return "have";
-    case FRAME_FELLOWS:
-        return "fellows";
     case FRAME_PIECE:
         return "piece";
     default:

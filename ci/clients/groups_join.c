@@ -14,9 +14,6 @@
  * With --until P only the last of these groups is formed, and each job's last rank calls when
  * process P of this machine has ended.
  *
- * With --fails 1 all ranks lead, and the construct has to fail, as the server where they meet is
- * killed with a leader of its own.
- *
  * An event for the members of a group reaches those of all jobs, once.
  *
  * With --quit 1 job 1, as --part says, ends in order before the last fence over both, which has to
@@ -29,7 +26,7 @@
 #include <errno.h>
 #include <signal.h>
 
-static long total = 0, jobs = 2, quit = 0, part = 0, meet = 0, until = 0, fails = 0;
+static long total = 0, jobs = 2, quit = 0, part = 0, meet = 0, until = 0;
 static struct listener *heard;
 
 /* The members of one job in a group's membership. */
@@ -230,14 +227,6 @@ static void all_lead(long round, size_t *context)
     group_result_free(&result);
 }
 
-static void lose_home(void)
-{
-    struct group_call call;
-    step("construct of join.fails");
-    group_run(&call, "join.fails", &client.me, 1, (struct group_ask){.leaders = (size_t)total},
-              PMIX_ERR_LOST_CONNECTION);
-}
-
 static void wait_until(void)
 {
     step("the end of process %ld", until);
@@ -375,7 +364,6 @@ int main(int argc, char **argv)
         {"jobs", &jobs, "jobs", NULL},
         {"part", &part, "number of this job", NULL},
         {"meet", &meet, "1: the first rank of each job leads alone", NULL},
-        {"fails", &fails, "1: the construct is to fail", NULL},
         {"until", &until, "process that a member waits for, 0: none", NULL},
         {"quit", &quit, "1: job 1 ends first; 2: it is killed; 3: its rank 0 is", NULL},
         {0}};
@@ -385,10 +373,6 @@ int main(int argc, char **argv)
         return client_skip("this libpmix knows no bootstrap");
     heard = listen_to((pmix_status_t[]){EVENT_CODE(9), PMIX_GROUP_MEMBER_FAILED}, 2, NULL, 0);
     put_own();
-    if (fails) {
-        lose_home();
-        return client_pass("a construct of %ld leaders has failed", total);
-    }
     if (meet) {
         leaders_meet();
         return client_pass("%u of %ld processes of %ld jobs met", client.size, total, jobs);

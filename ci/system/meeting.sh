@@ -19,7 +19,6 @@ published, no context id comes twice, and nobody hangs. A job of bob finds nothi
                home     a home of leaders that wait ends in order
                member   a home ends in order that has all leaders, and awaits a member
                lost     such a home is killed
-               led      a home is killed that has a leader of its own: the others' construct fails at once
                killed   it is killed
                stopped  it stops for a second
                cut      its node is cut off until the others have given it up, and comes back
@@ -34,7 +33,7 @@ they connect, publish and look up, and MPI, which is what libpmix has to do with
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
-rounds=1 pairs=2 keep='' mpi='' every=(order home member lost led killed stopped cut two away) harms=()
+rounds=1 pairs=2 keep='' mpi='' every=(order home member lost killed stopped cut two away) harms=()
 while :; do
   case ${1:-} in
     --rounds) rounds=$2 ;;
@@ -137,23 +136,6 @@ home_ends() {
   end_holder
 }
 
-# Leaders of a job wait for those of another one at the home, which leads, too, and is killed.
-home_leads() {
-  local holder began
-  until_true 60 no_server
-  part a "-J holder -w $last_node -N1 -n1" "$clients/groups_join" --total 3 --fails 1; holder=$job
-  until_true 20 awaits '2 of 3 leaders missing' || not_ok "$1" "the home does not wait: $(why "$work/a" 'not known')"
-  server=$(pids_of muster-server)
-  part b '-J others -w node1 -N1 -n1' "$clients/groups_join" --total 3 --fails 1
-  until_true 20 awaits 'of whom 2 have called' others node1 || not_ok "$1" "a leader does not know the other: $(why "$work/b" 'not known')"
-  began=$SECONDS
-  killed
-  until_true 30 ended "$job"
-  judge "$1" groups_join $? "$work/b"
-  check "$1: at once" "after $((SECONDS - began)) s" [ $((SECONDS - began)) -lt 10 ]
-  wait "$holder"
-}
-
 # What is sent to the node waits there, and of its own it says nothing; the others give it up after timeouts.peer.
 cut_off() {
   local slurmd
@@ -179,7 +161,6 @@ harm() {
     home) home_leaves "round $1: the home of leaders that wait ends in order" ;;
     member) home_ends "round $1: a home ends in order before a member calls" in_order ;;
     lost) home_ends "round $1: a home is killed before a member calls" killed ;;
-    led) home_leads "round $1: a home is killed that leads, too" ;;
     killed) while_away "round $1: the holder is killed" "$aside" killed ;;
     stopped) while_away "round $1: the holder stops for a second" "$aside" stopped ;;
     cut) MUSTER_TIMEOUTS_PEER=3 while_away "round $1: the holder's node is cut off" "$aside" cut_off ;;

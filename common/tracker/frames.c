@@ -29,7 +29,6 @@ static const struct row {
     [FRAME_DOUBT] = {doubt_take, OF_OPERATION},
     [FRAME_HAVE] = {decided_take, 0},
     [FRAME_PIECE] = {piece_take, 0},
-    [FRAME_FELLOWS] = {fellows_take, OF_THE_LIVING},
 };
 
 bool engine_take(struct engine *engine, uint32_t from, enum frame_type type, const void *body,

@@ -337,8 +337,7 @@ static void a_call_that_is_taken_back(void **state)
 /* What is cut off or runs on counts for nothing, and nothing is read past its end. */
 static void malformed_frames(void **state)
 {
-    const enum frame_type types[] = {FRAME_LEAD, FRAME_CLAIM, FRAME_JOINED, FRAME_OUTCOME,
-                                     FRAME_FELLOWS};
+    const enum frame_type types[] = {FRAME_LEAD, FRAME_CLAIM, FRAME_JOINED, FRAME_OUTCOME};
     struct loopback_random random = {.state = 11};
     struct party_room room = room_of(&six);
     (void)state;

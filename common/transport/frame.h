@@ -35,7 +35,6 @@ enum frame_type {
     FRAME_OUTSIDE = 23, /**< the receiver was given up, or is not in the view: see view/view.h */
     FRAME_STARTED = 24, /**< processes of a spawned step have been started, or cannot be: see
                              server/spawned/execs.h */
-    FRAME_FELLOWS = 25, /**< the leaders of a bootstrap, from its home to the leaders' servers */
     FRAME_PIECE = 26,   /**< a part of a result's data, from the server that hands them on */
     FRAME_ABORT = 27,   /**< some processes of the step are to be killed, to all: see
                              server/tasks/abort.h */

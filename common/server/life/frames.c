@@ -143,7 +143,6 @@ static const struct row {
     [FRAME_OUTCOME] = {ALL, ENGINE, NULL, NULL},
     [FRAME_DOUBT] = {ALL, ENGINE, NULL, NULL},
     [FRAME_HAVE] = {ALL, ENGINE, NULL, NULL},
-    [FRAME_FELLOWS] = {ALL, ENGINE, NULL, NULL},
     [FRAME_PIECE] = {ALL, ENGINE, NULL, NULL},
     [FRAME_CANCEL] = {NOBODY, BY_US, NULL, on_cancel},
     [FRAME_ASK] = {ALL, ASKS, NULL, NULL}, /* of others: steps_may_ask() */

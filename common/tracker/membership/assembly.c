@@ -13,7 +13,7 @@
 static uint64_t due_at(const struct assembly *a)
 {
     const uint64_t late = (uint64_t)timers_due(a->due.timers, (int64_t)a->deadline);
-    return timer_earliest((uint64_t[]){late, a->report, a->repeat, a->tell}, 4);
+    return timer_earliest((uint64_t[]){late, a->report, a->repeat}, 3);
 }
 
 static void assembly_due(struct assembly *a)
@@ -323,8 +323,6 @@ static void tick(void *arg, struct timer *due)
         assembly_missing(engine, a, text, sizeof text);
         log_error("timed out after %u s: %s", a->timeout, text);
         assembly_decide(engine, a, engine->env.codes.timeout);
-    } else if (a->tell != 0 && a->tell <= now) {
-        fellows_tell(engine, a);
     } else if (a->repeat != 0 && a->repeat <= now) {
         a->repeat = now + ENGINE_ASK_MS;
         send_claims(engine, a);

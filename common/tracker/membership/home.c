@@ -91,8 +91,8 @@ static bool is_known(const struct assembly *a, const struct lead *lead)
     return false;
 }
 
-/* A leader's call that was announced before fails since, as its server leaves, or has lost a
- * fellow. Fails the bootstrap of this leader. A bootstrap that is over by now, or whose call was
+/* A leader's call that was announced before fails since, as its server leaves. Fails the bootstrap
+ * of this leader. A bootstrap that is over by now, or whose call was
  * taken back, is not begun again by that. */
 static void lose_leader(struct engine *engine, const struct lead *lead)
 {
@@ -114,7 +114,6 @@ static void count_leader(struct engine *engine, struct lead *lead)
                          ? check(engine, a, lead)
                          : lead->status;
     struct assembly_part *part = parts_add(&a->leaders, lead->from);
-    fellows_changed(engine, a);
     if (part != NULL) {
         part->number = lead->number;
         part->have = true;
@@ -167,7 +166,6 @@ bool home_take_back(struct engine *engine, uint32_t from, uint64_t number, struc
         if (a->leaders.n == n)
             continue;
         recount(engine, a);
-        fellows_changed(engine, a);
         if (a->leaders.n == 0) {
             assembly_remove(engine, a);
             assembly_free(a);

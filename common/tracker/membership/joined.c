@@ -106,7 +106,6 @@ void assembly_close(struct engine *engine)
     struct assembly *a;
     while ((a = TAILQ_FIRST(&engine->membership->assemblies)) != NULL)
         if (moves(engine, a)) {
-            fellows_tell(engine, a);
             assembly_remove(engine, a);
             assembly_free(a);
         } else {

@@ -6,7 +6,6 @@
 
 #include "common/util/log.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +64,6 @@ static struct engine_call *leave(struct engine *engine, struct waiting *w)
     struct engine_call *call = w->call;
     TAILQ_REMOVE(&engine->membership->leads, w, all);
     timer_stop(&w->due);
-    fellows_free(w);
     free(w);
     return call;
 }
@@ -93,7 +91,6 @@ static void tick(void *arg, struct timer *due)
         w->ask = now + ENGINE_ASK_MS;
         if (has_far_home(engine, w))
             assembly_ping(engine, w->home); /* may tell us that it is lost */
-        fellows_ping(engine, w);
         if (engine->env.home != NULL)
             engine->env.home(engine->env.arg, w->call->id, w->number); /* may end it */
     }
@@ -190,8 +187,6 @@ bool leader_moves(struct engine *engine, uint32_t home, uint64_t number,
         return false;
     uint32_t next = w->next_home;
     w->home = w->next_home = ENGINE_NO_HOME;
-    procset_free(&w->fellows); /* the next home knows its own */
-    w->fellows = (struct procset){0};
     if (engine_is_lost(engine, next))
         engine->env.home(engine->env.arg, w->call->id, w->number); /* may end it */
     else
@@ -214,7 +209,7 @@ void engine_home(struct engine *engine, uint64_t call, uint32_t node)
     }
     w->home = node;
     timer_sooner(&w->due, (int64_t)due_at(engine, w));
-    send_lead(engine, w, w->status != 0 ? w->status : w->call->status, false); /* may end it */
+    send_lead(engine, w, w->call->status, false); /* may end it */
 }
 
 /* The first call whose home is that server. */
@@ -223,16 +218,6 @@ static struct waiting *at_home(const struct engine *engine, uint32_t node)
     struct waiting *w;
     TAILQ_FOREACH (w, &engine->membership->leads, all)
         if (w->home == node)
-            return w;
-    return NULL;
-}
-
-/* The first call that does not fail yet, although a fellow is lost. */
-static struct waiting *bereft(const struct engine *engine)
-{
-    struct waiting *w;
-    TAILQ_FOREACH (w, &engine->membership->leads, all)
-        if (w->status == 0 && fellows_loss(engine, w) != 0)
             return w;
     return NULL;
 }
@@ -247,29 +232,18 @@ void leader_lost(struct engine *engine, uint32_t node)
             continue;
         }
         w->home = w->next_home = ENGINE_NO_HOME;
-        fellows_lose_home(w);
-        w->status = fellows_loss(engine, w);
         w->ask = engine_now(engine) + ENGINE_FLUSH_MS;
         engine->env.home(engine->env.arg, w->call->id, w->number); /* may end it */
-    }
-    while ((w = bereft(engine)) != NULL) {
-        w->status = fellows_loss(engine, w);
-        if (w->home != ENGINE_NO_HOME)
-            send_lead(engine, w, w->status, true); /* may end it */
     }
 }
 
 void leader_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap)
 {
     struct signature sig = {.kind = COLL_CONSTRUCT, .members = *w->call->caller};
-    char who[256] = "", called[64] = "";
+    char who[256] = "";
     engine->env.ranks(engine->env.arg, &sig, &engine->env.self, 1, false, who, sizeof who);
-    if (w->fellows.nparts > 0)
-        snprintf(called, sizeof called, ", of whom %" PRIu64 " have called",
-                 procset_size(&w->fellows));
-    snprintf(buf, cap,
-             "group \"%s\" bootstrap: called as one of %u leaders%s: %s; no word yet of %s",
-             w->call->id, w->call->leaders, called, who,
+    snprintf(buf, cap, "group \"%s\" bootstrap: called as one of %u leaders: %s; no word yet of %s",
+             w->call->id, w->call->leaders, who,
              w->home == ENGINE_NO_HOME ? "the server that decides"
                                        : engine->env.name(engine->env.arg, w->home));
 }

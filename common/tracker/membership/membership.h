@@ -60,8 +60,6 @@ void assembly_close(struct engine *engine);
 
 /* home.c, leader.c: a bootstrap */
 
-/** Takes a FRAME_FELLOWS. */
-void fellows_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
 /** Takes a FRAME_LEAD. */
 void home_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
 void leader_lost(struct engine *engine, uint32_t node);

@@ -49,7 +49,6 @@ struct assembly {
     uint64_t deadline;      /**< of a bootstrap, ms; 0: none */
     uint64_t report;        /**< its next stall report, ms; 0: none */
     uint64_t repeat;        /**< when the claims are repeated, ms; 0: never */
-    uint64_t tell;          /**< when leaders' servers are told of all leaders, ms; 0: they know */
 };
 
 /** A local call of an added member or a bootstrap's leader. */
@@ -57,14 +56,11 @@ struct waiting {
     TAILQ_ENTRY(waiting) all;
     struct timer due; /**< no later than the first of the times below */
     struct engine_call *call;
-    struct claim *claim;    /**< a member's: its claim; NULL: none yet */
-    uint64_t number;        /**< a leader's: of the call */
-    uint32_t home;          /**< a leader's: the server that decides; or ENGINE_NO_HOME yet */
-    uint32_t next_home;     /**< once home has given it back; ENGINE_NO_HOME: it stays */
-    uint64_t ask;           /**< a leader's: when its home is asked whether it is there */
-    struct procset fellows; /**< a leader's: all leaders, as its home has said */
-    struct procset former;  /**< the same, as lost homes have said */
-    int32_t status;         /**< a leader's: why its call fails, as one of former is lost; or 0 */
+    struct claim *claim; /**< a member's: its claim; NULL: none yet */
+    uint64_t number;     /**< a leader's: of the call */
+    uint32_t home;       /**< a leader's: the server that decides; or ENGINE_NO_HOME yet */
+    uint32_t next_home;  /**< once home has given it back; ENGINE_NO_HOME: it stays */
+    uint64_t ask;        /**< a leader's: when its home is asked whether it is there */
     uint64_t opened, deadline, report; /**< ms; 0: never */
 };
 
@@ -129,21 +125,6 @@ void assembly_ping(struct engine *engine, uint32_t node);
  * @param d a success that is kept: they are told once all of the tree have it; NULL: at once */
 void assembly_tell(struct engine *engine, struct assembly *a, const struct tracker *t,
                    struct decided *d, struct tracker_release *release);
-
-/* fellows.c: the leaders of a bootstrap, as known to their servers */
-
-/** A leader has come or gone: the leaders' servers are to be told soon. */
-void fellows_changed(struct engine *engine, struct assembly *a);
-/** Tells them now. */
-void fellows_tell(struct engine *engine, struct assembly *a);
-/** The home of a leader is lost. */
-void fellows_lose_home(struct waiting *w);
-/** @return why a leader's call fails, as a server is lost that had leaders at a home that is lost;
- * or 0 */
-int32_t fellows_loss(const struct engine *engine, const struct waiting *w);
-/** Asks the servers of those leaders for nothing: see assembly_ping(). */
-void fellows_ping(struct engine *engine, const struct waiting *w);
-void fellows_free(struct waiting *w);
 
 /* assembly.c */
 
