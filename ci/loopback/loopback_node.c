@@ -200,6 +200,8 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
         view_take(node->view, from, body, len);
     else if (type == FRAME_LAST && len == 1 && *(const unsigned char *)body != 0)
         link_answer(node->link, from);
+    else if (node->view != NULL && !view_admits(node->view, from))
+        return;
     else if (!engine_take_shared(node->engine, from, type, body, len, whole) &&
              type != FRAME_NSPACE && type != FRAME_LAST)
         asks_frame(node->asks, from, type, body, len);

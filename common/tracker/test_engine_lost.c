@@ -124,6 +124,42 @@ static void whoever_is_awaited_ends(void **state)
     }
 }
 
+static bool is_told;
+
+static bool no_word_outside(void *arg, uint32_t from, uint32_t to, const void *data, size_t len)
+{
+    (void)arg, (void)from, (void)to;
+    return is_told || len <= 24 || ((const unsigned char *)data)[24] != FRAME_OUTSIDE;
+}
+
+/* A server that was left out may not have heard so. It is told by those whom it asks for what it
+ * waits for. */
+static void one_that_does_not_know_that_it_is_out(void **state)
+{
+    const struct loopback_conf conf = {
+        .nnodes = 4, .arity = 16, .agreed = true, .delay_max = 5, .filter = no_word_outside};
+    (void)state;
+    is_told = false;
+    struct kit *kit = kit_new(&conf);
+    for (int i = 0; i < 20; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "%d", i);
+        kit_call(kit, kit_op(kit, COLL_CONSTRUCT, id, NULL, 4), 3, (struct kit_ask){0});
+    }
+    loopback_run(kit->net, 100);
+    loopback_part(kit->net, 2, 3, 0, 0);
+    loopback_run(kit->net, 10000);
+    assert_true(loopback_dead(kit->net, 3));
+    uint32_t waits = 0;
+    for (const struct kit_call *call = kit->calls; call != NULL; call = call->next)
+        waits += call->answers == 0;
+    assert_int_equal(waits, 20);
+    is_told = true;
+    loopback_run(kit->net, 2 * ENGINE_ASK_MS);
+    kit_assert_all(kit, LOOPBACK_CLOSING);
+    kit_end(kit);
+}
+
 static void not_too_late(void *arg, uint32_t node, uint32_t from)
 {
     (void)arg, (void)node, (void)from;
@@ -473,6 +509,7 @@ int main(void)
         cmocka_unit_test(a_loss_below_an_idle_server),
         cmocka_unit_test(whoever_is_awaited_ends),
         cmocka_unit_test(one_that_leaves_is_heard_first),
+        cmocka_unit_test(one_that_does_not_know_that_it_is_out),
         cmocka_unit_test(one_that_has_left_in_order),
         cmocka_unit_test(who_decides_is_asked_for),
         cmocka_unit_test(a_loss_while_others_are_awaited),

@@ -144,6 +144,14 @@ void view_take(struct view *v, uint32_t from, const void *body, size_t len)
     go_on(v);
 }
 
+bool view_admits(struct view *v, uint32_t node)
+{
+    bool in = view_has(v, node);
+    if (!in && !v->over)
+        view_tell_out(v, node);
+    return in;
+}
+
 void view_accuse(struct view *v, uint32_t node, bool left)
 {
     if (v->over || node >= v->env.nnodes)

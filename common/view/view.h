@@ -103,6 +103,10 @@ void view_mute(struct view *view);
 /** This server wants to leave: over() says when it may. */
 void view_leave(struct view *view);
 
+/** A frame of another kind has come from server @p node of the own step.
+ * @return whether it counts; if not, that server is told that it is not in the view */
+bool view_admits(struct view *view, uint32_t node);
+
 /** @return whether server @p node is in the view */
 bool view_has(const struct view *view, uint32_t node);
 

@@ -21,6 +21,7 @@
 #include "common/server/trace.h"
 #include "common/transport/seal/load.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -207,7 +208,10 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
     }
     if (own)
         server_learn(server, from, RM_HEARD);
-    if (row->part == ENGINE)
+    if (row->part == ENGINE && own && !view_admits(server->view, from))
+        log_debug("a frame of %s, which is not in the view, was dropped",
+                  nspace_name(server->nspace, from));
+    else if (row->part == ENGINE)
         engine_take_shared(server->engine, from, type, body, len, whole);
     else if (row->part == ASKS)
         asks_frame(server->asks, from, type, body, len);
