@@ -106,14 +106,6 @@ int server_node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
     return nspace_node(server->nspace, nspace, rank, node);
 }
 
-uint32_t server_first(const struct server *server)
-{
-    uint32_t node = 0;
-    while (node < server->boot.node && server_has_left(server, node))
-        node++;
-    return node;
-}
-
 void server_hold(struct server *server, struct handoff_item *item)
 {
     struct handoff_item **end = &server->held;

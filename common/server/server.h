@@ -254,6 +254,3 @@ uint32_t server_members_here(const struct server *server, const struct procset *
 
 /** @return 0 and the server of a process, or -1 when there is no such process */
 int server_node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node);
-
-/** @return the first server that has not left: it speaks for the step. At most this one */
-uint32_t server_first(const struct server *server);

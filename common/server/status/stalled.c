@@ -8,6 +8,7 @@
 #include "common/status/fields.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
+#include "common/view/view.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ static void show(struct server *server, uint64_t s, const char *text)
     snprintf(line, sizeof line,
              "waiting for %llu s: %s%s; the %s goes on waiting; to see all of it: %s",
              (unsigned long long)s, text, more, log_unit(), how);
-    if (server_first(server) == server->boot.node) {
+    if (view_head(server->view) == server->boot.node) {
         log_error("%s", line);
         return;
     }
@@ -62,7 +63,7 @@ static void show(struct server *server, uint64_t s, const char *text)
                 text); /* Flux's user sees it, too */
     wire_put_u8(&frame, FRAME_STALLED);
     wire_put_str(&frame, line);
-    link_send(server->link, server_first(server), &frame);
+    link_send(server->link, view_head(server->view), &frame);
 }
 
 /* @return whether it is the step's first report, which is shown */

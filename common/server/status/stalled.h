@@ -9,7 +9,7 @@
 
 /** Reports that something waits. The first report of the step is an error, which a launcher shows
  * to the user, with the command that shows more, if stall_terminal is "once". Each server sends
- * its first report to the first server that has not left, which shows one.
+ * its first report to the head of the view, which shows one.
  * @param server a struct server, as of ask_env
  * @param s seconds that it has waited
  * @param text what waits, and for whom */

@@ -12,6 +12,7 @@
 #include "common/server/steps/strangers.h"
 #include "common/tracker/values/tree.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <string.h>
 
@@ -41,7 +42,7 @@ void steps_tidy(struct server *server, uint32_t node)
     for (uint32_t i = 0; i < ns->nnodes; i++)
         if (!foreign_gone(ns, ns->base + i))
             return;
-    if (server_first(server) == server->boot.node)
+    if (view_head(server->view) == server->boot.node)
         tell_own(server, ns);
     if (ns->foreign->state == FOREIGN_REGISTERED)
         sets_delete(server, ns);
@@ -155,7 +156,7 @@ static void end_for(struct server *server, const struct nspace *ns)
 
 void steps_end(struct server *server, bool last)
 {
-    if (server->rm == NULL || (!last && server_first(server) != server->boot.node))
+    if (server->rm == NULL || (!last && view_head(server->view) != server->boot.node))
         return;
     for (const struct nspace *ns = server->nspace->next; ns != NULL; ns = ns->next)
         if (ns->foreign->state != FOREIGN_FORGOTTEN)

@@ -14,6 +14,7 @@
 #include "common/server/steps/steps.h"
 #include "common/tracker/values/tree.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <string.h>
 
@@ -31,7 +32,7 @@ uint32_t steps_server_there(const struct server *server, const struct nspace *ns
 
 void steps_be_known(struct server *server, const struct nspace *ns)
 {
-    if (server_first(server) != server->boot.node ||
+    if (view_head(server->view) != server->boot.node ||
         steps_server_there(server, ns, true) != TREE_NONE)
         return;
     uint32_t node = steps_server_there(server, ns, false);

@@ -13,6 +13,7 @@
 #include "common/server/steps/strangers.h"
 #include "common/util/clock.h"
 #include "common/util/test_cmocka.h"
+#include "common/view/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,9 +139,9 @@ void steps_send(struct server *s, uint32_t node, struct wire_out *frame, struct 
     wire_out_free(frame);
 }
 
-uint32_t server_first(const struct server *s)
+uint32_t view_head(const struct view *view)
 {
-    (void)s;
+    (void)view;
     return 0;
 }
 
