@@ -9,9 +9,8 @@
 
 /* What is true of a type. */
 enum {
-    OF_OPERATION = 1,  /* its body begins with a signature, whose tracker takes it */
-    OF_THE_LIVING = 2, /* not of a server that is lost */
-    AT_THE_END = 4,    /* also while this server leaves */
+    OF_OPERATION = 1, /* its body begins with a signature, whose tracker takes it */
+    AT_THE_END = 2,   /* also while this server leaves */
 };
 
 static const struct row {
@@ -21,10 +20,10 @@ static const struct row {
     [FRAME_CONTRIB] = {contribution_take, OF_OPERATION},
     [FRAME_RELEASE] = {release_take, 0},
     [FRAME_WANTED] = {wanted_take, OF_OPERATION},
-    [FRAME_LEAD] = {home_take, OF_THE_LIVING},
-    [FRAME_CLAIM] = {claim_take, OF_THE_LIVING},
-    [FRAME_JOINED] = {assembly_take, OF_THE_LIVING},
-    [FRAME_OUTCOME] = {outcome_take, OF_THE_LIVING | AT_THE_END},
+    [FRAME_LEAD] = {home_take, 0},
+    [FRAME_CLAIM] = {claim_take, 0},
+    [FRAME_JOINED] = {assembly_take, 0},
+    [FRAME_OUTCOME] = {outcome_take, AT_THE_END},
     [FRAME_CANCEL] = {cancel_take, 0},
     [FRAME_DOUBT] = {doubt_take, OF_OPERATION},
     [FRAME_HAVE] = {decided_take, 0},
@@ -45,8 +44,7 @@ bool engine_take_shared(struct engine *engine, uint32_t from, enum frame_type ty
     struct tracker *t = NULL;
     if (row == NULL || row->take == NULL)
         return false;
-    if ((engine->closing && !(row->how & AT_THE_END)) ||
-        ((row->how & OF_THE_LIVING) && engine_is_lost(engine, from))) {
+    if ((engine->closing && !(row->how & AT_THE_END)) || engine_is_lost(engine, from)) {
         log_debug("tracker: a frame of node %u, which is lost or comes too late, was dropped",
                   from);
         return true;
