@@ -47,16 +47,27 @@ static void find(void *arg)
     world.finds = true;
 }
 
-static bool others(void *arg)
+static void others(void *arg)
 {
     (void)arg;
-    return true;
 }
 
-static void ask(void *arg, uint32_t node, const void *body, size_t len, uint32_t timeout,
-                ask_done_fn *done, void *done_arg)
+static uint32_t head(void *arg)
 {
-    (void)arg, (void)body, (void)len, (void)timeout;
+    (void)arg;
+    return 0;
+}
+
+static uint32_t heir(void *arg)
+{
+    (void)arg;
+    return world.gone[1] ? 0 : 1;
+}
+
+static void ask(void *arg, uint32_t node, const void *body, size_t len, ask_done_fn *done,
+                void *done_arg)
+{
+    (void)arg, (void)body, (void)len;
     FUZZ_CHECK(node < SERVERS && node != 0);
     if (world.nasked < QUESTIONS)
         world.asked[world.nasked++] = (struct pending){done, done_arg};
@@ -151,6 +162,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         .timers = &timers,
         .is_lost = is_lost,
         .find = find,
+        .head = head,
+        .heir = heir,
         .others = others,
         .ask = ask,
         .reply = reply,
@@ -197,11 +210,7 @@ void fuzz_seeds(void)
     for (uint8_t op = 1; op < HOLDER_OPS; op++) {
         struct wire_out out = {0}, body = {0};
         wire_put_u8(&body, op);
-        if (op == HOLDER_HELLO) {
-            wire_put_u64(&body, 5);
-            wire_put_u8(&body, 1);
-        }
-        if (op == HOLDER_PUBLISH || op == HOLDER_HELLO || op == HOLDER_HEIR) {
+        if (op == HOLDER_PUBLISH || op == HOLDER_KEEP || op == HOLDER_HEIR) {
             wire_put_u32(&body, 1);
             store_put_entry(&body, &entry);
         } else if (op == HOLDER_LOOKUP) {
@@ -210,7 +219,7 @@ void fuzz_seeds(void)
             store_put_who(&body, &entry.who);
             wire_put_u8(&body, STORE_RANGES);
             wire_put_u32(&body, 0);
-        } else if (op == HOLDER_ENDED || op == HOLDER_READ || op == HOLDER_WHERE) {
+        } else if (op == HOLDER_ENDED || op == HOLDER_READ) {
             wire_put_str(&body, "b");
             wire_put_u32(&body, 1);
         }

@@ -97,7 +97,7 @@ their_holder_dies() {
   until_true 20 meetings 1 || not_ok 'jobs: a holder' "$(tail -n 1 "$work/meet.0")"
   server=$(pids_of muster-server)
   part 1 '-o verbose=2 -N1 -n2' "$clients/groups_join" --total 4; first=$job
-  until_true 20 grep -q 'holder: greets, then follows' "$work/meet.1" || not_ok 'jobs: a leader waits' "$(tail -n 1 "$work/meet.1")"
+  until_true 20 grep -q 'holder: seeks, then follows' "$work/meet.1" || not_ok 'jobs: a leader waits' "$(tail -n 1 "$work/meet.1")"
   kill -9 "$server"
   part 0 '-N1 -n2' "$clients/groups_join" --total 4
   met 'leaders wait at a server that is killed' groups_join "$job" "$first"

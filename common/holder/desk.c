@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * The holder's desk: what it does with the requests of its own step and of others. Which other
- * steps there are it knows by their deputies. What only lives as long as its step is dropped when
- * that step has had no deputy for a while.
+ * The holder's desk: what it does with the requests of its own step and of others. It serves
+ * another step once it has heard from the step's head what the step has.
  */
 #include "common/holder/private.h"
 
@@ -12,160 +11,196 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    NEXT_DEPUTY_MS = 5000, /* for a step whose deputy is gone to send another one */
-    SILENCE_MS = 60000, /* a deputy that has published something says more often that it is there */
-};
-
 /* ---- other steps ---- */
-
-struct client *desk_client(struct holder *holder, uint32_t node)
-{
-    struct client *client;
-    TAILQ_FOREACH (client, &holder->clients, link)
-        if (client->node == node && !client->gone)
-            return client;
-    return NULL;
-}
 
 void desk_free(struct holder *holder, struct client *client)
 {
     TAILQ_REMOVE(&holder->clients, client, link);
-    timer_stop(&client->end);
     free(client);
 }
 
-void desk_gone(struct client *client)
+static struct client *client_of(struct holder *holder, const char *nspace)
 {
-    client->gone = true;
-    timer_after(&client->end, NEXT_DEPUTY_MS);
+    struct client *client;
+    TAILQ_FOREACH (client, &holder->clients, link)
+        if (strcmp(client->nspace, nspace) == 0)
+            return client;
+    return NULL;
 }
 
-/* What only living steps have ends. */
-static void on_end(void *arg, struct timer *timer)
+static struct client *add_client(struct holder *holder, const char *nspace)
 {
-    struct holder *holder = arg;
-    struct client *client = TIMER_OF(timer, struct client, end);
-    if (holder->state != HOLDS) {
-        timer_after(timer, NEXT_DEPUTY_MS);
-        return;
+    struct client *client = calloc(1, sizeof *client);
+    snprintf(client->nspace, sizeof client->nspace, "%s", nspace);
+    client->node = HOLDER_NONE;
+    TAILQ_INSERT_TAIL(&holder->clients, client, link);
+    return client;
+}
+
+static void ask(struct holder *holder, struct client *client, enum holder_op op)
+{
+    client->state = op == HOLDER_COLLECT ? CLIENT_ASKED : CLIENT_LOOKED_AT;
+    request_tell_op(holder, client->node, op); /* may be answered before this returns */
+}
+
+struct client *desk_meet(struct holder *holder, uint32_t node)
+{
+    const char *nspace = holder->env.nspace(holder->env.arg, node);
+    if (nspace == NULL || holder_is_own(holder, node))
+        return NULL;
+    struct client *client = client_of(holder, nspace);
+    if (client == NULL)
+        client = add_client(holder, nspace);
+    if (client->node != node) {
+        client->node = node;
+        client->state = CLIENT_STRANGE;
+        client->refuses = false;
     }
-    uint32_t n = store_ended(holder->held, client->nspace, STORE_ANY_RANK);
+    if (client->state <= CLIENT_STRANGE && !client->refuses)
+        ask(holder, client, HOLDER_COLLECT);
+    return client;
+}
+
+/* Forgets what is held of a step, which has said all that it has. An entry that it does not say was
+ * unpublished, read or ended while the step followed another holder. */
+static void forget_step(struct holder *holder, const struct client *client)
+{
+    struct store_entry *e, *next;
+    for (e = store_first(holder->store); e != NULL; e = next) {
+        next = TAILQ_NEXT(e, link);
+        if (e->keeper == client)
+            store_remove(holder->store, e);
+    }
+}
+
+void desk_hear(struct holder *holder, const struct request *r, int32_t status, const void *data,
+               size_t len)
+{
+    const char *nspace = holder->env.nspace(holder->env.arg, r->to);
+    struct client *client = nspace != NULL ? client_of(holder, nspace) : NULL;
+    struct wire_in in;
+    if (client == NULL || client->node != r->to)
+        return; /* another server speaks for the step by now */
+    if (status != holder->env.codes.success) {
+        client->state = CLIENT_STRANGE;
+        client->refuses = true;
+    } else if (r->op == HOLDER_PING && client->state == CLIENT_LOOKED_AT) {
+        client->state = CLIENT_KNOWN;
+    } else if (r->op == HOLDER_COLLECT && client->state == CLIENT_ASKED) {
+        wire_in_init(&in, data, len);
+        if (wire_get_u8(&in) != 0)
+            forget_step(holder, client);
+        if (!edit_take(holder->store, &in, client))
+            log_warning("%s says in a malformed way what it has published", client->nspace);
+        client->state = CLIENT_KNOWN;
+        client->refuses = false;
+        holder->news = true;
+        holder_turn(holder);
+    }
+}
+
+bool desk_awaits(const struct holder *holder)
+{
+    const struct client *client;
+    TAILQ_FOREACH (client, &holder->clients, link)
+        if (client->state == CLIENT_ASKED)
+            return true;
+    return false;
+}
+
+/* The step is there no more: what outlives it is ours now. */
+static void end_client(struct holder *holder, struct client *client)
+{
+    struct store_entry *e, *next;
+    uint32_t n = 0;
+    for (e = store_first(holder->store); e != NULL; e = next) {
+        next = TAILQ_NEXT(e, link);
+        if (e->keeper != client)
+            continue;
+        e->keeper = NULL;
+        if (!store_outlives(e)) {
+            store_remove(holder->store, e);
+            n++;
+        }
+    }
     log_debug("%s is there no more: %u of its published entries have ended with it", client->nspace,
               n);
     desk_free(holder, client);
 }
 
-void desk_note(struct holder *holder, uint32_t node)
+void desk_adopt(struct holder *holder)
 {
-    const char *nspace = holder->env.nspace(holder->env.arg, node);
-    struct client *client;
-    if (nspace == NULL || holder_is_own(holder, node))
-        return;
-    TAILQ_FOREACH (client, &holder->clients, link)
-        if (strcmp(client->nspace, nspace) == 0)
-            break;
-    if (client == NULL) {
-        client = calloc(1, sizeof *client);
-        if (client == NULL)
-            return;
-        snprintf(client->nspace, sizeof client->nspace, "%s", nspace);
-        timer_init(&client->end, holder->env.timers, on_end, holder);
-        TAILQ_INSERT_TAIL(&holder->clients, client, link);
-    } else if (client->node != node) {
-        client->hello = 0;
-        client->parted = true;
+    struct client *client = TAILQ_FIRST(&holder->clients), *next;
+    for (; client != NULL; client = next) {
+        next = TAILQ_NEXT(client, link);
+        if (client->state == CLIENT_GONE)
+            end_client(holder, client);
     }
-    client->node = node;
-    client->gone = false;
-    timer_after(&client->end, SILENCE_MS);
+}
+
+/* Heads follow each other in the order of the nodes. */
+void desk_lost(struct holder *holder, uint32_t node)
+{
+    const struct holder_env *env = &holder->env;
+    const char *nspace = env->nspace(env->arg, node);
+    struct client *client = nspace != NULL ? client_of(holder, nspace) : NULL;
+    uint32_t first;
+    if (client == NULL || client->node != node)
+        return;
+    client->state = CLIENT_GONE;
+    bool knows = env->server(env->arg, nspace, 0, &first) == 0;
+    for (uint32_t i = node - first + 1; knows && env->server(env->arg, nspace, i, &node) == 0; i++)
+        if (!env->is_lost(env->arg, node)) {
+            client->node = node; /* it says so itself if it has something, or is asked */
+            client->refuses = false;
+            return;
+        }
+    end_client(holder, client);
+}
+
+static bool has_entries(const struct holder *holder, const struct client *client)
+{
+    for (const struct store_entry *e = store_first(holder->store); e != NULL;
+         e = TAILQ_NEXT(e, link))
+        if (e->keeper == client)
+            return true;
+    return false;
+}
+
+/* One that does not answer is found to be lost by that. */
+void desk_look(struct holder *holder)
+{
+    struct client *client = TAILQ_FIRST(&holder->clients), *next;
+    for (; client != NULL; client = next) {
+        next = TAILQ_NEXT(client, link);
+        if (client->state <= CLIENT_STRANGE)
+            ask(holder, client, HOLDER_COLLECT);
+        else if (client->state == CLIENT_KNOWN && has_entries(holder, client))
+            ask(holder, client, HOLDER_PING);
+    }
+}
+
+void desk_close(struct holder *holder)
+{
+    while (!TAILQ_EMPTY(&holder->clients)) {
+        struct client *client = TAILQ_FIRST(&holder->clients);
+        forget_step(holder, client);
+        desk_free(holder, client);
+    }
 }
 
 /* ---- requests ---- */
 
-static int32_t code_of(const struct holder *holder, enum store_answer answer)
-{
-    const struct holder_codes *codes = &holder->env.codes;
-    return answer == STORE_OK          ? codes->success
-           : answer == STORE_DUPLICATE ? codes->duplicate
-                                       : codes->full;
-}
-
-static bool read_entries(struct wire_in *in, struct store_list *list)
-{
-    uint32_t n = wire_get_count(in, 1);
-    for (uint32_t i = 0; i < n && !in->bad; i++) {
-        struct store_entry *e = store_get_entry(in);
-        if (e != NULL)
-            TAILQ_INSERT_TAIL(list, e, link);
-    }
-    return !in->bad;
-}
-
-static struct store_entry *first_of(struct store_list *list)
-{
-    struct store_entry *e = TAILQ_FIRST(list);
-    if (e != NULL)
-        TAILQ_REMOVE(list, e, link);
-    return e;
-}
-
-static int32_t publish(struct holder *holder, struct wire_in *in)
-{
-    struct store_list list = TAILQ_HEAD_INITIALIZER(list);
-    struct store_entry *e;
-    int32_t status = holder->env.codes.bad;
-    if (read_entries(in, &list) && wire_end(in))
-        status = code_of(holder, store_may_add(holder->held, &list));
-    while ((e = first_of(&list)) != NULL)
-        if (status != holder->env.codes.success || store_add(holder->held, e) != STORE_OK)
-            store_entry_free(e);
-    return status;
-}
-
-bool desk_take(struct store *store, struct wire_in *in)
-{
-    struct store_list list = TAILQ_HEAD_INITIALIZER(list);
-    struct store_entry *e;
-    bool good = read_entries(in, &list);
-    while ((e = first_of(&list)) != NULL)
-        if (!good || store_add(store, e) != STORE_OK) {
-            if (good)
-                log_debug("an entry that %s rank %u has published is in the way of another one",
-                          e->who.nspace, e->who.rank);
-            store_entry_free(e);
-        }
-    return good;
-}
-
-static int32_t unpublish(struct holder *holder, struct wire_in *in)
-{
-    struct store_who who;
-    uint32_t n;
-    store_get_who(in, &who);
-    enum store_range range = wire_get_u8(in);
-    char **keys = store_get_keys(in, &n);
-    bool good = !in->bad && range <= STORE_RANGES;
-    if (good)
-        store_unpublish(holder->held, &who, keys, n, range);
-    store_free_keys(keys, n);
-    return good ? holder->env.codes.success : holder->env.codes.bad;
-}
-
-/* Its owner's server is to forget what was read. */
+/* Whoever keeps it is to forget what was read. */
 static void tell_read(struct holder *holder, const struct store_entry *e)
 {
     const struct holder_env *env = &holder->env;
+    const struct client *client = e->keeper;
     struct wire_out out = {0};
-    struct client *client;
     uint32_t node = HOLDER_NONE;
-    TAILQ_FOREACH (client, &holder->clients, link)
-        if (strcmp(client->nspace, e->who.nspace) == 0 && !client->gone)
-            node = client->node;
-    struct store_entry *kept = store_named(holder->kept, e->who.nspace, e->who.rank, e->number);
-    if (kept != NULL)
-        store_remove(holder->kept, kept);
-    if (node == HOLDER_NONE && env->node_of(env->arg, e->who.nspace, e->who.rank, &node) != 0)
+    if (client != NULL)
+        node = client->node;
+    else if (env->node_of(env->arg, e->who.nspace, e->who.rank, &node) != 0)
         return;
     if (node == env->self || env->is_lost(env->arg, node))
         return;
@@ -173,21 +208,17 @@ static void tell_read(struct holder *holder, const struct store_entry *e)
     wire_put_str(&out, e->who.nspace);
     wire_put_u32(&out, e->who.rank);
     wire_put_u64(&out, e->number);
-    struct carry *c = out.failed ? NULL : carry_new(holder, env->self, 0, out.data, out.len);
-    if (c != NULL) {
-        c->answered = true;
-        carry_send(c, node);
-    }
+    request_tell(holder, node, out.data, out.len);
     wire_out_free(&out);
 }
 
-/* What is found of a lookup; without memory less. @return how many keys */
+/* What is found of a lookup. @return how many keys */
 static uint32_t collect(struct holder *holder, const struct store_lookup *lookup,
                         struct store_entry **found)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < lookup->nkeys; i++) {
-        struct store_entry *e = store_find(holder->held, lookup, lookup->keys[i]);
+        struct store_entry *e = store_find(holder->store, lookup, lookup->keys[i]);
         bool twice = false;
         for (uint32_t k = 0; k < n && e != NULL; k++)
             twice |= found[k] == e;
@@ -197,17 +228,17 @@ static uint32_t collect(struct holder *holder, const struct store_lookup *lookup
     return n;
 }
 
-/* Answers a lookup if there is enough, or it does not wait. @return whether it was answered */
-static bool try_lookup(struct holder *holder, struct carry *c)
+/* Answers a lookup if there is enough, or it does not wait. */
+void desk_retry(struct holder *holder, struct request *r)
 {
     const struct holder_codes *codes = &holder->env.codes;
-    struct store_lookup *lookup = &c->lookup;
+    struct store_lookup *lookup = &r->lookup;
     struct store_entry **found = calloc(lookup->nkeys + 1ul, sizeof(struct store_entry *));
-    uint32_t n = found != NULL ? collect(holder, lookup, found) : 0;
+    uint32_t n = collect(holder, lookup, found);
     struct wire_out out = {0};
     if (n < lookup->want) {
         free(found);
-        return false;
+        return;
     }
     wire_put_i32(&out, n == lookup->nkeys ? codes->success : codes->partial);
     wire_put_u32(&out, n);
@@ -217,129 +248,67 @@ static bool try_lookup(struct holder *holder, struct carry *c)
         wire_put_str(&out, found[i]->key);
         wire_put_block(&out, found[i]->value, found[i]->len);
     }
-    for (uint32_t i = 0; i < n && !out.failed; i++)
+    for (uint32_t i = 0; i < n; i++)
         if (found[i]->life == STORE_FIRST_READ) {
             tell_read(holder, found[i]);
-            store_remove(holder->held, found[i]);
+            store_remove(holder->store, found[i]);
         }
-    if (n == 0 || out.failed)
-        carry_answer(c, out.failed ? codes->unreach : codes->not_found, NULL, 0);
-    else
-        carry_answer(c, codes->success, out.data, out.len);
+    request_answer(r, n > 0 ? codes->success : codes->not_found, out.data, n > 0 ? out.len : 0);
     wire_out_free(&out);
     free(found);
-    return true;
 }
 
-static void lookup(struct holder *holder, struct carry *c, struct wire_in *in)
-{
-    if (store_get_lookup(in, &c->lookup) != 0 || !wire_end(in)) {
-        carry_answer(c, holder->env.codes.bad, NULL, 0);
-        return;
-    }
-    if (c->lookup.want > c->lookup.nkeys)
-        c->lookup.want = c->lookup.nkeys;
-    c->state = CARRY_WAITS;
-    if (c->from != holder->env.self && c->lookup.left > 0)
-        carry_expires(c, c->lookup.left);
-    try_lookup(holder, c);
-}
-
-void desk_retry(struct holder *holder)
-{
-    struct carry *c = TAILQ_FIRST(&holder->carries);
-    while (c != NULL) {
-        struct carry *next = TAILQ_NEXT(c, link);
-        if (c->state == CARRY_WAITS && c->lookup.keys != NULL && !c->answered &&
-            try_lookup(holder, c))
-            next = TAILQ_FIRST(&holder->carries); /* its asker may have asked for more */
-        c = next;
-    }
-}
-
-/* Forgets what is held of a step, which is about to say all that it has. An entry that it does not
- * say was unpublished, read or ended while the step followed another holder. */
-static void forget_step(struct holder *holder, uint32_t node)
-{
-    const char *nspace = holder->env.nspace(holder->env.arg, node);
-    struct store_entry *e, *next;
-    for (e = store_first(holder->held); e != NULL && nspace != NULL; e = next) {
-        next = TAILQ_NEXT(e, link);
-        if (strcmp(e->who.nspace, nspace) == 0)
-            store_remove(holder->held, e);
-    }
-}
-
-/* Is answered once we hold: a server that follows us tells others that leaders meet here. What is
- * said again, as its answer was late, may be older than what the step has published since. */
-static void hello(struct holder *holder, struct carry *c, struct wire_in *in)
-{
-    uint64_t number = wire_get_u64(in);
-    struct wire_out out = {0};
-    bool whole = wire_get_u8(in) != 0, good = !in->bad;
-    desk_note(holder, c->from);
-    struct client *client = desk_client(holder, c->from);
-    bool again = client != NULL && number <= client->hello;
-    if (good && !again) {
-        if (whole && client != NULL && !client->parted)
-            forget_step(holder, c->from);
-        good = desk_take(holder->held, in) && wire_end(in);
-    }
-    if (good && client != NULL && !again)
-        client->hello = number;
-    if (good && holder->state == COLLECTS)
-        return;
-    wire_put_u64(&out, number);
-    good = good && !out.failed;
-    carry_answer(c, good ? holder->env.codes.success : holder->env.codes.bad, out.data,
-                 good ? out.len : 0);
-    wire_out_free(&out);
-    desk_retry(holder);
-}
-
-static void ended(struct holder *holder, struct carry *c, struct wire_in *in)
-{
-    char nspace[PROCSET_NAME_MAX + 1];
-    wire_get_str(in, nspace, sizeof nspace);
-    uint32_t rank = wire_get_u32(in);
-    bool good = wire_end(in);
-    if (good)
-        store_ended(holder->held, nspace, rank);
-    if (good && holder_is_own(holder, c->from))
-        carry_keep(holder, c);
-    carry_answer(c, good ? holder->env.codes.success : holder->env.codes.bad, NULL, 0);
-}
-
-void desk_serve(struct holder *holder, struct carry *c)
+static void lookup(struct holder *holder, struct request *r)
 {
     struct wire_in in;
-    struct client *client = desk_client(holder, c->from);
-    int32_t status = holder->env.codes.bad;
-    wire_in_init(&in, c->body, c->len);
+    wire_in_init(&in, r->body, r->len);
     wire_get_u8(&in);
-    if (client != NULL)
-        timer_after(&client->end, SILENCE_MS);
-    if (c->op == HOLDER_LOOKUP) {
-        lookup(holder, c, &in);
+    store_free_lookup(&r->lookup);
+    if (store_get_lookup(&in, &r->lookup) != 0 || !wire_end(&in)) {
+        request_answer(r, holder->env.codes.bad, NULL, 0);
         return;
-    } else if (c->op == HOLDER_HELLO) {
-        hello(holder, c, &in);
-        return;
-    } else if (c->op == HOLDER_ENDED) {
-        ended(holder, c, &in);
-        return;
-    } else if (c->op == HOLDER_PING) {
-        status = client != NULL ? holder->env.codes.success : HOLDER_AGAIN;
-    } else if (c->op == HOLDER_PUBLISH) {
-        desk_note(holder, c->from); /* it may have been silent for long */
-        status = publish(holder, &in);
-    } else if (c->op == HOLDER_UNPUBLISH) {
-        status = unpublish(holder, &in);
     }
-    if (status == holder->env.codes.success && holder_is_own(holder, c->from))
-        carry_keep(holder, c);
-    bool retry = c->op == HOLDER_PUBLISH;
-    carry_answer(c, status, NULL, 0);
-    if (retry)
-        desk_retry(holder);
+    if (r->lookup.want > r->lookup.nkeys)
+        r->lookup.want = r->lookup.nkeys;
+    r->state = WAITS;
+    if (r->from != holder->env.self && r->lookup.left > 0)
+        request_expires(r, r->lookup.left);
+    desk_retry(holder, r);
+}
+
+/* It is named by itself alone: one that collects may still hear of an older one. */
+static void where(struct holder *holder, struct request *r)
+{
+    const struct holder_env *env = &holder->env;
+    struct wire_out out = {0};
+    wire_put_str(&out, env->nspace(env->arg, env->self));
+    wire_put_u32(&out, env->self);
+    request_answer(r, env->codes.success, out.data, out.len);
+    wire_out_free(&out);
+}
+
+void desk_serve(struct holder *holder, struct request *r)
+{
+    struct client *client = NULL;
+    bool own = holder_is_own(holder, r->from), refuses = false;
+    if (!own) {
+        client = desk_meet(holder, r->from);
+        refuses = client == NULL || (client->refuses && r->op <= HOLDER_WHERE);
+        if (client != NULL && r->op == HOLDER_JOIN && client->state != CLIENT_ASKED)
+            ask(holder, client, HOLDER_COLLECT); /* it may have followed another one meanwhile */
+        else if (!refuses && r->op <= HOLDER_WHERE && client->state < CLIENT_KNOWN)
+            return; /* once we know what it has */
+    }
+    if (refuses) {
+        request_answer(r, HOLDER_AGAIN, NULL, 0);
+    } else if (r->op == HOLDER_LOOKUP) {
+        lookup(holder, r);
+    } else if (r->op == HOLDER_WHERE) {
+        where(holder, r);
+    } else {
+        holder->news |= r->op != HOLDER_UNPUBLISH && r->op != HOLDER_ENDED;
+        if (holder->news)
+            holder_turn(holder);
+        request_answer(r, edit_held(holder, r, client), NULL, 0);
+    }
 }

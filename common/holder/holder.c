@@ -5,198 +5,153 @@
 
 #include <stdlib.h>
 
-enum {
-    CHECK_MAX_MS = 300000,
-    VAIN_AGAIN_MS = 2000, /* what comes when the holder was looked for in vain may wait so long */
-};
-
-/* ms: the second time and the third that a holder looks for an older one */
-static const int64_t checks[] = {8000, 30000};
-
-static void change_deputy(struct holder *holder)
-{
-    uint32_t deputy = holder_find_deputy(holder);
-    if (deputy == holder->deputy)
-        return;
-    holder->deputy = deputy;
-    holder->succeeds = true;
-    if (holder_is_deputy(holder)) {
-        if (holder_is_needed(holder))
-            seek_now(holder);
-    } else if (store_counts(holder->kept).entries > 0) {
-        seek_greet(holder, deputy, holder_ignore);
-    }
-}
+enum { LOOKS_MAX = 30 /* between looks whether an older step has a holder */ };
 
 void holder_lost(struct holder *holder, uint32_t node)
 {
-    struct client *client = desk_client(holder, node);
     if (holder->closing)
         return;
-    carry_forget(holder, node);
-    if (client != NULL)
-        desk_gone(client);
-    change_deputy(holder);
-    bool followed =
-        (holder->state == FOLLOWS || holder->state == GREETS || holder->state == SEEKS) &&
-        node == holder->node;
-    if (holder_is_deputy(holder) && followed) {
-        holder->succeeds = true;
+    request_forget(holder, node);
+    desk_lost(holder, node);
+    seek_hold(holder);
+    bool followed = (holder->state == FOLLOWS || holder->state == SEEKS) && node == holder->node;
+    if (followed && holder_is_head(holder)) {
         holder_set_state(holder, RESTS);
-        timer_stop(&holder->vain);
         timer_stop(&holder->again);
-        holder->pause = 0; /* it may have sent us away before it was gone */
+        seek_ends(holder); /* it may have sent us away before it was gone */
         holder->node = HOLDER_NONE;
         if (holder_is_needed(holder))
             seek_now(holder);
     }
-    if (!timer_runs(&holder->again))
-        serve_queue(holder);
+    holder_turn(holder);
+}
+
+void holder_other(struct holder *holder, uint32_t node)
+{
+    if (node != HOLDER_NONE && holder_is_holder(holder))
+        desk_meet(holder, node);
+    else if (node == HOLDER_NONE && holder->listings > 0)
+        holder->listings--;
+    seek_hold(holder);
+    holder_turn(holder);
+}
+
+static void ignore(void *arg, int32_t status, const void *data, size_t len)
+{
+    (void)arg, (void)status, (void)data, (void)len;
 }
 
 void holder_ended(struct holder *holder, const char *nspace, uint32_t rank)
 {
     struct wire_out out = {0};
-    if (store_ended(holder->kept, nspace, rank) == 0 || holder->closing)
+    if (store_ended(holder->store, nspace, rank) == 0 || holder->closing)
         return;
     wire_put_u8(&out, HOLDER_ENDED);
     wire_put_str(&out, nspace);
     wire_put_u32(&out, rank);
-    if (!out.failed)
-        holder_request(holder, out.data, out.len, VAIN_MS, holder_ignore, NULL);
+    holder_request(holder, out.data, out.len, VAIN_MS, ignore, NULL);
     wire_out_free(&out);
 }
 
-/* A request that does not wait for data, and for which no holder was found. */
-static bool is_hopeless(const struct carry *c)
+static void on_turn(void *arg, struct timer *timer)
 {
-    return !c->answered && c->state == CARRY_QUEUED && c->op != HOLDER_LOOKUP;
-}
-
-static void on_vain(void *arg, struct timer *timer)
-{
-    struct holder *holder = arg;
-    struct carry *c;
-    timer_after(timer, VAIN_AGAIN_MS);
-    do {
-        TAILQ_FOREACH (c, &holder->carries, link)
-            if (is_hopeless(c))
-                break;
-        if (c != NULL)
-            carry_answer(c, holder->env.codes.unreach, NULL, 0);
-    } while (c != NULL);
+    (void)timer;
+    serve_turn(arg);
 }
 
 static void on_again(void *arg, struct timer *timer)
 {
     struct holder *holder = arg;
     (void)timer;
-    if (holder_is_deputy(holder))
+    if (holder->state == SEEKS)
         seek_now(holder);
-    else
-        serve_queue(holder);
+    holder_turn(holder);
 }
 
 static void on_until(void *arg, struct timer *timer)
 {
-    struct holder *holder = arg;
     (void)timer;
-    if (holder->state == COLLECTS)
-        hold_begin(holder);
+    seek_hold(arg);
 }
 
-static void on_check(void *arg, struct timer *timer)
+/* Two holders hear of each other when the later one begins, or by a step that both serve. Where the
+ * resource manager could not reach an older step at that moment, it is asked again, more and more
+ * seldom. */
+static void on_look(void *arg, struct timer *timer)
 {
     struct holder *holder = arg;
-    if (holder->state != HOLDS || holder->env.find == NULL || holder->asked)
-        return; /* holder_found() starts it again */
-    uint32_t n = holder->checks++;
-    timer_after(timer, n < sizeof checks / sizeof *checks ? checks[n] : CHECK_MAX_MS);
-    seek_now(holder);
-}
-
-static void on_ping(void *arg, struct timer *timer)
-{
-    struct holder *holder = arg;
-    if (holder->state != FOLLOWS)
+    if (holder->state == FOLLOWS) {
+        timer_after(timer, QUIET_MS);
+        if (holder_first(holder) != NULL)
+            request_tell_op(holder, holder->node, HOLDER_JOIN);
+    }
+    if (holder->state != HOLDS)
         return;
-    timer_after(timer, PING_MS);
-    if (store_counts(holder->kept).entries > 0)
-        serve_ping(holder);
-}
-
-static void open_timers(struct holder *holder)
-{
-    struct timers *timers = holder->env.timers;
-    timer_init(&holder->vain, timers, on_vain, holder);
-    timer_init(&holder->again, timers, on_again, holder);
-    timer_init(&holder->until, timers, on_until, holder);
-    timer_init(&holder->check, timers, on_check, holder);
-    timer_init(&holder->ping, timers, on_ping, holder);
+    timer_after(timer, LOOK_MS);
+    desk_look(holder);
+    if (++holder->looks >= holder->next_look) {
+        holder->next_look += holder->looks < LOOKS_MAX ? holder->looks : LOOKS_MAX;
+        seek_now(holder);
+    }
 }
 
 static void stop_timers(struct holder *holder)
 {
-    timer_stop(&holder->vain);
+    timer_stop(&holder->turn);
     timer_stop(&holder->again);
     timer_stop(&holder->until);
-    timer_stop(&holder->check);
-    timer_stop(&holder->ping);
+    timer_stop(&holder->look);
 }
 
 struct holder_view holder_view(const struct holder *holder)
 {
-    const struct carry *c;
+    const struct request *r;
     const struct client *client;
     bool holds = holder_is_holder(holder);
-    struct holder_view view = {.state =
-                                   holder_is_deputy(holder) ? holder_state_name(holder) : "sends",
-                               .node = holds                      ? holder->env.self
-                                       : holder->state == FOLLOWS ? holder->node
-                                                                  : HOLDER_NONE,
-                               .kept = store_counts(holder->kept),
-                               .held = store_counts(holder->held)};
-    TAILQ_FOREACH (c, &holder->carries, link)
-        view.waiting += !c->answered;
+    struct holder_view view = {
+        .state = holder_is_head(holder) ? holder_state_name(holder) : "sends",
+        .node = holds                      ? holder->env.self
+                : holder->state == FOLLOWS ? holder->node
+                                           : HOLDER_NONE,
+    };
+    const struct store_entry *e = store_first(holder->store);
+    for (; e != NULL; e = TAILQ_NEXT(e, link))
+        view.kept += e->keeper == NULL;
+    if (holds)
+        view.held = store_counts(holder->store);
+    TAILQ_FOREACH (r, &holder->requests, link)
+        view.waiting += !r->answered && !r->word;
     TAILQ_FOREACH (client, &holder->clients, link)
-        view.steps += !client->gone;
+        view.steps++;
     return view;
 }
 
 struct holder *holder_new(const struct holder_env *env)
 {
     struct holder *holder = calloc(1, sizeof *holder);
-    if (holder == NULL)
-        return NULL;
     holder->env = *env;
-    holder->node = HOLDER_NONE;
+    holder->node = holder->heir = HOLDER_NONE;
     holder->came = serve_answer;
-    holder->serve = serve_queue;
-    open_timers(holder);
-    TAILQ_INIT(&holder->carries);
+    timer_init(&holder->turn, env->timers, on_turn, holder);
+    timer_init(&holder->again, env->timers, on_again, holder);
+    timer_init(&holder->until, env->timers, on_until, holder);
+    timer_init(&holder->look, env->timers, on_look, holder);
+    TAILQ_INIT(&holder->requests);
     TAILQ_INIT(&holder->clients);
-    holder->deputy = env->self == 0 ? 0 : holder_find_deputy(holder);
-    holder->kept = store_new();
-    holder->held = store_new();
-    if (holder->kept != NULL && holder->held != NULL)
-        return holder;
-    holder_free(holder);
-    return NULL;
+    holder->head = env->head(env->arg);
+    holder->store = store_new();
+    return holder;
 }
 
 void holder_close(struct holder *holder)
 {
-    struct carry *c;
+    struct request *r;
     holder->closing = true;
     stop_timers(holder);
-    do {
-        TAILQ_FOREACH (c, &holder->carries, link)
-            if (!c->answered)
-                break;
-        if (c != NULL)
-            carry_answer(c, c->from == holder->env.self ? holder->env.codes.unreach : HOLDER_AGAIN,
-                         NULL, 0);
-    } while (c != NULL);
+    TAILQ_FOREACH (r, &holder->requests, link)
+        if (!r->answered && !r->word)
+            request_answer(
+                r, r->from == holder->env.self ? holder->env.codes.unreach : HOLDER_AGAIN, NULL, 0);
 }
 
 void holder_free(struct holder *holder)
@@ -204,10 +159,10 @@ void holder_free(struct holder *holder)
     if (holder == NULL)
         return;
     stop_timers(holder);
-    carry_free_all(holder);
+    while (!TAILQ_EMPTY(&holder->requests))
+        request_free(TAILQ_FIRST(&holder->requests));
     while (!TAILQ_EMPTY(&holder->clients))
         desk_free(holder, TAILQ_FIRST(&holder->clients));
-    store_free(holder->kept);
-    store_free(holder->held);
+    store_free(holder->store);
     free(holder);
 }

@@ -1,207 +1,214 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * State of the holder's end. Private to its files; docs/design.md has their order. What goes
- * upwards is only an answer from above and the word that the queue is to be served, by struct
- * holder's came() and serve().
+ * upwards goes by struct holder's came(), when an answer has come.
  */
 #pragma once
 
 #include "common/holder/holder.h"
 
-enum holder_state { RESTS, SEEKS, GREETS, FOLLOWS, COLLECTS, HOLDS };
+enum holder_state { RESTS, SEEKS, FOLLOWS, COLLECTS, HOLDS };
 
 enum {
     PAUSE_FIRST_MS = 50, /* until the holder is looked for again */
     VAIN_MS = 30000,     /* what does not wait for data fails when there is no holder for so long */
-    ANSWER_S = 10,       /* for the answer to a HELLO */
-    PING_MS = 10000,
-    CHECK_FIRST_MS = 2000, /* a holder looks for an older one so long after it has begun */
+    LOOK_MS = 10000,     /* between looks whether the steps that we serve are there */
+    QUIET_MS = 25000,    /* a holder that we have not heard of for so long may be gone */
 };
 
-/** How far a deputy that ends in order has handed over what no other server would tell. */
-enum leave_state {
-    LEAVE_NOT,    /**< it does not leave */
-    LEAVE_OFFERS, /**< it has no heir yet */
-    LEAVE_AWAITS, /**< one was asked */
-    LEAVE_DONE,   /**< one has it; or there is nothing to hand over, or no server to take it */
-};
-
-/** A request under way. */
-struct carry {
-    TAILQ_ENTRY(carry) link;
+/** A request under way: of a process here, or of another server; or a word of ours. */
+struct request {
+    TAILQ_ENTRY(request) link;
     struct holder *holder;
     uint32_t from; /**< the server that has asked; self: this server */
     uint64_t id;   /**< of its question */
     enum holder_op op;
-    void *body; /**< owned */
+    void *body; /**< owned; of SETTLES: its answer */
     size_t len;
     struct timer deadline;
-    enum { CARRY_QUEUED, CARRY_SENT, CARRY_WAITS } state; /**< for us; above; at our own desk */
-    uint32_t to;                                          /**< of CARRY_SENT: the server above */
-    bool tried;                                           /**< in this round of the queue */
-    bool went;     /**< it was sent above, now or before: perhaps it was done there */
+    enum {
+        QUEUED,  /**< for us */
+        SENT,    /**< to the server above, or wherever a word goes */
+        WAITS,   /**< a lookup, for what is not published yet */
+        SETTLES, /**< its answer is here, and others of the step are told of the publishers */
+    } state;
+    uint32_t to;   /**< of SENT */
+    bool word;     /**< request_tell() has made it */
+    bool sought;   /**< the resource manager was asked which of two is the holder */
     bool answered; /**< its asker is told; the answer from above is of no use any more */
     holder_done_fn *done;
     void *arg;
-    struct store_lookup lookup; /**< of HOLDER_LOOKUP at our own desk */
-    void *data;                 /**< the answer, while others of the own step are told; owned */
-    size_t datalen;
-    int32_t status;
+    struct store_lookup lookup; /**< of WAITS */
 };
-TAILQ_HEAD(carries, carry);
+TAILQ_HEAD(requests, request);
+
+/** How well the holder knows a step. */
+enum client_state {
+    CLIENT_GONE,      /**< its head is lost, and no other one has spoken */
+    CLIENT_STRANGE,   /**< not yet, or it may have changed since */
+    CLIENT_ASKED,     /**< its head was asked what the step has */
+    CLIENT_KNOWN,     /**< what is held of it is what it has */
+    CLIENT_LOOKED_AT, /**< the same, and its head was asked whether it is there */
+};
 
 /** Another step that the holder serves. */
 struct client {
     TAILQ_ENTRY(client) link;
     char nspace[PROCSET_NAME_MAX + 1];
-    uint32_t node;  /**< its deputy */
-    uint64_t hello; /**< number of the last HELLO that was taken from it */
-    bool parted;    /**< other servers of the step have been its deputy, too: perhaps its servers do
-                         not agree on which of them are lost, and none has heard of all */
-    bool gone;      /**< it has no deputy */
-    struct timer end; /**< it counts as ended */
+    uint32_t node; /**< its head, as far as it has spoken; else the next of its servers */
+    enum client_state state;
+    bool refuses; /**< it has answered neither that question nor a wish to keep something */
 };
 
 struct holder {
     struct holder_env env;
     enum holder_state state;
-    uint32_t node; /**< of GREETS and FOLLOWS: the holder; of SEEKS: one that is leaving, or NONE */
-    uint32_t deputy; /**< as it was last known */
-    bool asked;      /**< the resource manager owes an answer */
-    bool closing;
-    bool more;           /**< of GREETS: there is more to say than was said */
-    bool succeeds;       /**< there was a holder before */
-    uint32_t pause;      /**< ms until the next try */
-    struct timer again;  /**< to look for the holder again */
-    struct timer vain;   /**< runs while we look for it; then what waits fails */
-    struct timer until;  /**< of COLLECTS: its end at the latest */
-    uint32_t collecting; /**< of COLLECTS: answers that are owed */
-    uint32_t listings;   /**< how often the other steps are still to be named, to be collected from;
-                              when they are named once more, it is for heirs */
-    struct timer check;  /**< of HOLDS: to look whether there is an older one. Where that is due
-                            while  the resource manager owes an answer, its answer starts it again */
-    uint32_t checks;     /**< how often that was done */
-    struct timer ping;   /**< of FOLLOWS: to say that we are there */
-    enum leave_state leave;
-    int64_t leave_until; /**< of OFFERS and AWAITS: when this server leaves all the same, ms */
-    uint32_t heir;       /**< of AWAITS: the server that was asked */
-    bool declined;       /**< the next server of the own step leaves, too */
-    enum {
-        HEIRS_NOT_ASKED,
-        HEIRS_ASKED,
-        HEIRS_NAMED
-    } heirs;         /**< leaving: whether other steps were asked for, beside those that we know */
-    uint64_t hellos; /**< that were said */
-    uint64_t greeting;  /**< of GREETS: number of the HELLO whose answer counts */
-    struct store *kept; /**< published by the own step, as far as it came through here */
-    struct store *held; /**< of HOLDS and COLLECTS: published by all */
-    struct carries carries;
-    size_t carried;   /**< bytes of these, and what it takes to keep them */
+    uint32_t node;          /**< of FOLLOWS: the holder; of SEEKS: one that is leaving, or NONE */
+    uint32_t head;          /**< as it was last known */
+    bool asked;             /**< the resource manager owes an answer */
+    bool closing, succeeds; /**< succeeds: there was a holder before */
+    bool news;              /**< more is published: lookups that wait are looked at again */
+    uint32_t listings;      /**< how often the other steps are still to be named */
+    uint32_t looks, next_look; /**< at the steps that we serve; when for an older one, too */
+    uint32_t pause;            /**< ms until the next try */
+    int64_t since;             /**< since when the holder is looked for in vain, ms; 0: it is not */
+    struct timer turn;         /**< to do what is queued */
+    struct timer again;        /**< to look for the holder again */
+    struct timer until;        /**< of COLLECTS: its end at the latest */
+    struct timer look;         /**< of HOLDS: whether the steps that we serve are there; of FOLLOWS:
+                                    whether the holder is */
+    bool leaves;               /**< this server leaves */
+    bool listed, alone;        /**< leaving: other steps were asked for; there are none */
+    uint32_t heir;             /**< leaving: the server that was asked to keep it, or NONE */
+    int64_t leave_until;       /**< when this server leaves all the same, ms */
+    struct store *store; /**< published by the own step, as far as it came through here; at its
+                            head also what steps that have ended have left to it; at the holder
+                            also what other steps have: see store_entry::keeper */
+    struct requests requests;
+    size_t bytes;     /**< of these, and what it takes to keep them */
     uint64_t refused; /**< requests for which there was no room */
-    /** Takes the answer to carry_send(). */
-    void (*came)(struct carry *c, int32_t status, const void *data, size_t len);
-    /** Does what is queued, as far as it can be done now. */
-    void (*serve)(struct holder *holder);
+    /** Takes the answer to request_send() and request_tell(). */
+    void (*came)(struct request *r, int32_t status, const void *data, size_t len);
     TAILQ_HEAD(, client) clients;
 };
-
-/* ---- carry.c: requests under way ---- */
-
-/** @return whether one more may wait: what processes ask for has a bound, what servers tell has not
- */
-bool carry_has_room(struct holder *holder, const void *body, size_t len);
-
-/** Remembers question @p id of server @p from, with a copy of @p body.
- * @return owned by @p holder until carry_answer(), or NULL: out of memory */
-struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const void *body,
-                        size_t len);
-/** Tells the asker; introduces publishers first. Frees the carry, now or later. */
-void carry_answer(struct carry *c, int32_t status, const void *data, size_t len);
-/** Asks @p node; holder::came takes the answer. */
-void carry_send(struct carry *c, uint32_t node);
-/** Sets its deadline. @param ms 0: none */
-void carry_expires(struct carry *c, uint32_t ms);
-/** Frees all of them, without a word. */
-void carry_free_all(struct holder *holder);
-/** Of a server that is gone: no answer is awaited there any more. */
-void carry_forget(struct holder *holder, uint32_t from);
-/** What is published or ended by a request that has succeeded. */
-void carry_keep(struct holder *holder, const struct carry *c);
-bool holder_is_own(const struct holder *holder, uint32_t node);
-
-/* ---- desk.c: what the holder does with a request ---- */
-
-/** Does what @p c asks, and answers it by carry_answer(), or lets it wait. */
-void desk_serve(struct holder *holder, struct carry *c);
-/** Looks again what waits at the desk. */
-void desk_retry(struct holder *holder);
-/** Notes that a deputy of another step is there. */
-void desk_note(struct holder *holder, uint32_t node);
-/** @return the step that it speaks for, or NULL: not noted */
-struct client *desk_client(struct holder *holder, uint32_t node);
-/** Adds the entries of a HELLO to @p store. @return false: malformed */
-bool desk_take(struct store *store, struct wire_in *in);
-/** Notes that a step has no deputy. */
-void desk_gone(struct client *client);
-void desk_free(struct holder *holder, struct client *client);
 
 /* ---- state.c: what is asked of the state ---- */
 
 /** Enters @p state, and logs it. */
 void holder_set_state(struct holder *holder, enum holder_state state);
-/** @return the name of the state of a deputy */
+/** @return the name of the state of a head */
 const char *holder_state_name(const struct holder *holder);
 int64_t holder_now(const struct holder *holder);
-bool holder_is_deputy(const struct holder *holder);
+bool holder_is_own(const struct holder *holder, uint32_t node);
+bool holder_is_head(const struct holder *holder);
 /** @return whether it is the session's holder, or collects to be it */
 bool holder_is_holder(const struct holder *holder);
-uint32_t holder_find_deputy(const struct holder *holder);
-/** @return where requests go from here, or HOLDER_NONE: not yet, or to our own desk */
-uint32_t holder_above(const struct holder *holder);
+/** @return the first entry that is kept, or NULL */
+const struct store_entry *holder_first(const struct holder *holder);
 /** @return whether the holder is of use to this server */
 bool holder_is_needed(const struct holder *holder);
-/** Takes an answer that changes nothing. */
-void holder_ignore(void *arg, int32_t status, const void *data, size_t len);
+/** What is queued is to be done, soon. */
+void holder_turn(struct holder *holder);
 
-/* ---- hold.c: being the holder ---- */
+/* ---- edits.c: what requests do to what is kept and held ---- */
 
-/** Asks the other steps for what they have, and then holds. */
-void hold_collect(struct holder *holder);
-/** Holds from now on. */
-void hold_begin(struct holder *holder);
-/** Has our own step's entries held, too. */
-void hold_kept(struct holder *holder);
-/** Keeps what is held of steps that are gone, as no other server will say it to the next holder. */
-void hold_adopt(struct holder *holder);
+/** Keeps what a request of the own step has published, and forgets what it has taken away. */
+void edit_kept(struct holder *holder, const struct request *r);
+/** What it publishes is kept here no more. */
+void edit_undo(struct holder *holder, const struct request *r);
+/** Does a request to what is held. @param keeper the step that asks, or NULL: the own one
+ * @return its status */
+int32_t edit_held(struct holder *holder, const struct request *r, const void *keeper);
+/** Reads u32 count and so many entries into what is held, but for those that are in the way of
+ * others. @return false: malformed, and none was taken */
+bool edit_take(struct store *store, struct wire_in *in, const void *keeper);
+/** Whether an entry is kept, and not only held; a store_which_fn. */
+bool holder_keeps(const void *arg, const struct store_entry *e);
+/** Appends an u8, and entries. */
+void edit_put(const struct holder *holder, uint8_t before, store_which_fn *which,
+              struct wire_out *out);
 
-/* ---- seek.c: looking for the holder ---- */
+/* ---- requests.c: requests on their way ---- */
+
+/** @return whether one more may wait: what processes ask for has a bound, what servers tell has not
+ */
+bool request_has_room(struct holder *holder, const void *body, size_t len);
+
+/** Remembers question @p id of server @p node, with a copy of @p body.
+ * @return owned by @p holder */
+struct request *request_new(struct holder *holder, uint32_t from, uint64_t id, const void *body,
+                            size_t len);
+/** Tells the asker; introduces publishers first. */
+void request_answer(struct request *r, int32_t status, const void *data, size_t len);
+/** Asks @p node; holder::came takes the answer. */
+void request_send(struct request *r, uint32_t node);
+/** Asks server @p node something of our own; holder::came takes the answer, perhaps before this
+ * returns. */
+void request_tell(struct holder *holder, uint32_t node, const void *body, size_t len);
+/** The same, of an op without more. */
+void request_tell_op(struct holder *holder, uint32_t node, enum holder_op op);
+/** Sets its deadline. @param ms 0: none */
+void request_expires(struct request *r, uint32_t ms);
+/** Of a server that is gone: no answer is awaited there any more. */
+void request_forget(struct holder *holder, uint32_t from);
+/** @return whether nothing has to be done for it any more: the turn frees it */
+bool request_is_over(const struct request *r);
+void request_free(struct request *r);
+
+/* ---- desk.c: what the holder does with requests, and what it knows of steps ---- */
+
+/** Does what @p r asks, and answers it, or lets it wait. */
+void desk_serve(struct holder *holder, struct request *r);
+/** Looks again at a lookup that waits. */
+void desk_retry(struct holder *holder, struct request *r);
+/** The head of another step is @p node: asks it what the step has, unless it has said so. */
+struct client *desk_meet(struct holder *holder, uint32_t node);
+/** Takes the answer of a head. */
+void desk_hear(struct holder *holder, const struct request *r, int32_t status, const void *data,
+               size_t len);
+/** @return whether an answer of a head is awaited that says what its step has */
+bool desk_awaits(const struct holder *holder);
+/** A server of another step is gone. What only living steps have ends with its last one. */
+void desk_lost(struct holder *holder, uint32_t node);
+/** Looks whether the steps that we serve are there. */
+void desk_look(struct holder *holder);
+/** Keeps what outlives steps that are gone, to say it to the next holder. */
+void desk_adopt(struct holder *holder);
+/** Forgets the steps that we serve, and what they have. */
+void desk_close(struct holder *holder);
+void desk_free(struct holder *holder, struct client *client);
+
+/* ---- seek.c: looking for the holder, and being it ---- */
 
 /** Asks the resource manager, unless it owes an answer. */
 void seek_now(struct holder *holder);
-/** The same after a pause. */
+/** The same after a pause: the one that we followed is not the holder, or is lost. */
 void seek_later(struct holder *holder);
-/** The same as the holder's answer is @p status: it is leaving, and its goodbye ends the pause; or
- * it is lost, and the resource manager may name it again for a while. */
-void seek_again(struct holder *holder, int32_t status);
-/** Takes @p node for the holder. */
+/** The holder has answered. */
+void seek_ends(struct holder *holder);
+/** @return whether it was looked for in vain for so long that requests fail */
+bool seek_is_vain(const struct holder *holder);
+/** Asks the resource manager for a server of each other step. */
+void seek_others(struct holder *holder);
+/** Follows @p node from now on. */
 void seek_follow(struct holder *holder, uint32_t node);
-/** Says to the server above what has come through here. @return false: out of memory */
-bool seek_greet(struct holder *holder, uint32_t node, ask_done_fn *done);
+/** Holds once all have said what they have. */
+void seek_hold(struct holder *holder);
 
-/** What this step's servers keep has become more: the holder is to hear of it. */
-void seek_say_kept(struct holder *holder);
+/* ---- where.c ---- */
+
+/** @return the holder that the answer to HOLDER_WHERE names, or HOLDER_NONE: it is gone */
+uint32_t where_named(const struct holder *holder, const void *data, size_t len);
 
 /* ---- leave.c: what outlives a step is handed over ---- */
 
-/** Looks for an heir, where one is missing: the state has changed. */
+/** Looks for a server that keeps it, where one is missing. */
 void leave_offer(struct holder *holder);
-/** Takes a HOLDER_HEIR. */
-void leave_inherit(struct holder *holder, struct carry *c);
+/** Takes the answer of the one that was asked. */
+void leave_heard(struct holder *holder, const struct request *r, bool good);
 
 /* ---- serve.c: requests ---- */
 
-/** Does the requests that are queued, as far as it can be done in this state. */
-void serve_queue(struct holder *holder);
-void serve_answer(struct carry *c, int32_t status, const void *data, size_t len);
-/** Asks the holder whether it knows us. */
-void serve_ping(struct holder *holder);
+/** Does what is queued, as far as it can be done in this state. */
+void serve_turn(struct holder *holder);
+void serve_answer(struct request *r, int32_t status, const void *data, size_t len);

@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks for the holder, and follows it.
+/* Looks for the holder, follows it, or becomes it.
  *
  * Two holders may come about when servers see different steps: one that has only just begun, a list
- * of the resource manager's that is late, a node that was cut off. So a holder looks again after
- * seconds, and then every few minutes, whether there is an older one; then it follows that holder,
- * and the steps that it served are told to look again.
+ * of the resource manager's that is late, a node that was cut off. One that becomes the holder asks
+ * all other steps for what they have, so the two hear of each other, or a step that both take for
+ * theirs tells them. Then each asks the resource manager anew, and the one that it does not name
+ * steps down.
  */
 #include "common/holder/private.h"
 
 #include "common/util/log.h"
 
-#include <stdlib.h>
-
-enum { PAUSE_MAX_MS = 2000 };
-
-static void seek(struct holder *holder)
-{
-    holder_set_state(holder, SEEKS);
-    if (!timer_runs(&holder->vain))
-        timer_after(&holder->vain, VAIN_MS);
-}
+enum {
+    PAUSE_MAX_MS = 2000,
+    COLLECT_MS = 4000, /* for the other steps to say what they have */
+    SUCCEED_MS = 1000, /* the same where the other steps come by themselves */
+};
 
 void seek_now(struct holder *holder)
 {
-    if (holder->closing || !holder_is_deputy(holder) || holder->asked)
+    if (holder->closing || !holder_is_head(holder) || holder->asked)
         return;
-    if (!holder_is_holder(holder))
-        seek(holder);
+    if (holder->state == RESTS)
+        holder_set_state(holder, SEEKS);
+    if (holder->state == SEEKS && holder->since == 0)
+        holder->since = holder_now(holder);
     timer_stop(&holder->again);
     if (holder->env.find == NULL) {
         holder_found(holder, holder->env.self, NULL);
@@ -38,187 +36,113 @@ void seek_now(struct holder *holder)
 
 void seek_later(struct holder *holder)
 {
-    seek(holder);
+    holder_set_state(holder, SEEKS);
+    if (holder->since == 0)
+        holder->since = holder_now(holder);
     holder->pause = holder->pause == 0                 ? PAUSE_FIRST_MS
                     : holder->pause * 2 > PAUSE_MAX_MS ? PAUSE_MAX_MS
                                                        : holder->pause * 2;
     timer_after(&holder->again, holder->pause);
+    holder_turn(holder);
 }
 
-void seek_again(struct holder *holder, int32_t status)
+void seek_ends(struct holder *holder)
 {
-    if (status == holder->env.codes.lost)
-        holder->node = HOLDER_NONE; /* its goodbye would end the pause, as often as it is named */
-    seek_later(holder);
+    holder->pause = 0;
+    holder->since = 0;
 }
 
-static void greeted(void *arg, int32_t status, const void *data, size_t len);
-
-/* Whether what is kept here is all that the step has published: its first server has heard of all
- * of that, but for what @p node alone knows yet. */
-static bool is_whole(const struct holder *holder, uint32_t node)
+bool seek_is_vain(const struct holder *holder)
 {
-    const struct carry *c;
-    TAILQ_FOREACH (c, &holder->carries, link)
-        if (c->op == HOLDER_PUBLISH && c->state == CARRY_SENT && c->to == node)
-            return false;
-    return holder->env.self == 0;
+    return holder->state == SEEKS && holder->since != 0 &&
+           holder_now(holder) - holder->since >= VAIN_MS;
 }
 
-/* What a holder that is gone may have had, and shown to others, before it could answer: it is told
- * to the next one ahead of the request, which comes again. @return how many entries */
-static uint32_t put_unanswered(const struct holder *holder, struct wire_out *out)
+void seek_others(struct holder *holder)
 {
-    const struct carry *c;
-    uint32_t n = 0;
-    TAILQ_FOREACH (c, &holder->carries, link) {
-        struct wire_in in;
-        if (c->op != HOLDER_PUBLISH || !c->went || c->answered || !holder_is_own(holder, c->from))
-            continue;
-        wire_in_init(&in, c->body, c->len);
-        wire_get_u8(&in);
-        for (uint32_t left = wire_get_u32(&in); left > 0 && !in.bad; left--) {
-            struct store_entry *e = store_get_entry(&in);
-            if (e != NULL) {
-                store_put_entry(out, e);
-                n++;
-            }
-            store_entry_free(e);
-        }
-    }
-    return n;
+    if (holder->env.others == NULL)
+        return;
+    holder->listings++;
+    holder->env.others(holder->env.arg);
 }
 
-bool seek_greet(struct holder *holder, uint32_t node, ask_done_fn *done)
+/* ---- being the holder ---- */
+
+static void hold(struct holder *holder)
 {
-    const struct store_entry *e;
-    struct wire_out out = {0}, more = {0};
-    uint32_t n = put_unanswered(holder, &more);
-    wire_put_u8(&out, HOLDER_HELLO);
-    wire_put_u64(&out, ++holder->hellos);
-    wire_put_u8(&out, is_whole(holder, node));
-    wire_put_u32(&out, store_counts(holder->kept).entries + n);
-    for (e = store_first(holder->kept); e != NULL; e = TAILQ_NEXT(e, link))
-        store_put_entry(&out, e);
-    wire_put_raw(&out, more.data, more.len);
-    bool good = !out.failed && !more.failed;
-    wire_out_free(&more);
-    if (good)
-        holder->env.ask(holder->env.arg, node, out.data, out.len, ANSWER_S, done, holder);
-    wire_out_free(&out);
-    return good;
+    holder_set_state(holder, HOLDS);
+    seek_ends(holder);
+    holder->looks = 0;
+    holder->next_look = 1;
+    timer_stop(&holder->until);
+    timer_after(&holder->look, LOOK_MS);
+    holder_turn(holder);
 }
+
+void seek_hold(struct holder *holder)
+{
+    bool late = !timer_runs(&holder->until);
+    bool all = holder->env.others != NULL && holder->listings == 0 && !desk_awaits(holder);
+    if (holder->state == COLLECTS && (late || all))
+        hold(holder);
+}
+
+/* Asks the other steps for what they have, and then holds. */
+static void collect(struct holder *holder)
+{
+    const struct holder_env *env = &holder->env;
+    holder_set_state(holder, COLLECTS);
+    if (env->find != NULL && (env->others != NULL || holder->succeeds))
+        timer_after(&holder->until, env->others != NULL ? COLLECT_MS : SUCCEED_MS);
+    seek_others(holder);
+    seek_hold(holder);
+    holder_turn(holder);
+}
+
+/* Another one is the holder. */
+static void step_down(struct holder *holder)
+{
+    struct request *r;
+    desk_adopt(holder);
+    timer_stop(&holder->until);
+    timer_stop(&holder->look);
+    TAILQ_FOREACH (r, &holder->requests, link)
+        if (r->state == WAITS)
+            r->state = QUEUED; /* those of other steps are sent away */
+    desk_close(holder);
+}
+
+/* ---- following it ---- */
 
 void seek_follow(struct holder *holder, uint32_t node)
 {
     holder->node = node;
-    holder_set_state(holder, GREETS);
-    holder->more = false;
-    holder->greeting = holder->hellos + 1;
-    if (!seek_greet(holder, node, greeted))
-        seek_later(holder);
-}
-
-/* There is an older holder. */
-static void step_down(struct holder *holder, uint32_t node)
-{
-    const unsigned char op = HOLDER_COLLECT;
-    struct carry *c, *next;
-    hold_adopt(holder);
-    while (store_first(holder->held) != NULL)
-        store_remove(holder->held, store_first(holder->held));
-    holder->state = SEEKS;
-    for (c = TAILQ_FIRST(&holder->carries); c != NULL; c = next) {
-        next = TAILQ_NEXT(c, link);
-        if (c->state != CARRY_WAITS || c->lookup.keys == NULL)
-            continue;
-        store_free_lookup(&c->lookup);
-        c->state = CARRY_QUEUED;
-        if (!holder_is_own(holder, c->from))
-            carry_answer(c, HOLDER_AGAIN, NULL, 0);
-    }
-    while (!TAILQ_EMPTY(&holder->clients)) {
-        struct client *client = TAILQ_FIRST(&holder->clients);
-        if (!client->gone) /* it looks again */
-            holder->env.ask(holder->env.arg, client->node, &op, 1, ANSWER_S, holder_ignore, NULL);
-        desk_free(holder, client);
-    }
-    seek_follow(holder, node);
-}
-
-/* Servers that took us for the holder are to look again. */
-static void send_away(struct holder *holder)
-{
-    struct carry *c, *next;
-    for (c = TAILQ_FIRST(&holder->carries); c != NULL; c = next) {
-        next = TAILQ_NEXT(c, link);
-        if (!holder_is_own(holder, c->from) && c->state == CARRY_QUEUED)
-            carry_answer(c, HOLDER_AGAIN, NULL, 0);
-    }
-}
-
-static void greeted(void *arg, int32_t status, const void *data, size_t len)
-{
-    struct holder *holder = arg;
-    struct wire_in in;
-    wire_in_init(&in, data, len);
-    if (holder->closing || holder->state != GREETS)
-        return;
-    if (status != holder->env.codes.success) {
-        seek_again(holder, status);
-        return;
-    }
-    if (wire_get_u64(&in) != holder->greeting)
-        return; /* of another one, whom we greeted before */
-    holder_set_state(holder, FOLLOWS);
     holder->succeeds = true;
-    holder->pause = 0;
-    timer_stop(&holder->vain);
-    timer_after(&holder->ping, PING_MS);
-    if (holder->more)
-        seek_greet(holder, holder->node, holder_ignore);
-    send_away(holder);
-    holder->serve(holder);
+    holder_set_state(holder, FOLLOWS);
+    timer_stop(&holder->again);
+    timer_after(&holder->look, QUIET_MS);
+    holder_turn(holder);
 }
 
 void holder_found(struct holder *holder, uint32_t node, const char *why)
 {
-    bool holding = holder_is_holder(holder);
     holder->asked = false;
-    if (holder->closing || !holder_is_deputy(holder))
+    if (holder->closing || !holder_is_head(holder))
         return;
-    if (holder->state == HOLDS && !timer_runs(&holder->check))
-        timer_after(&holder->check, 0); /* it was due meanwhile */
-    if (node == HOLDER_NONE) {
+    bool holds = holder_is_holder(holder);
+    holder_turn(holder);
+    if (node == HOLDER_NONE)
         log_info("the session's holder is not known: %s", why != NULL ? why : "?");
-        if (!holding)
-            seek_later(holder);
-        return;
-    }
     if (node == holder->env.self) {
-        timer_stop(&holder->vain);
-        holder->pause = 0;
-        if (!holding)
-            hold_collect(holder);
-    } else if (holder->env.is_lost(holder->env.arg, node)) {
-        if (!holding)
+        if (!holds)
+            collect(holder);
+    } else if (node == HOLDER_NONE || holder->env.is_lost(holder->env.arg, node)) {
+        if (!holds && holder->state != FOLLOWS)
             seek_later(holder);
-    } else if (holding) {
-        step_down(holder, node);
-    } else {
+    } else if (holder->state != FOLLOWS || holder->node != node) {
+        if (holds)
+            step_down(holder);
         seek_follow(holder, node);
+        request_tell_op(holder, node, HOLDER_JOIN);
     }
-}
-
-void seek_say_kept(struct holder *holder)
-{
-    if (holder_is_holder(holder)) {
-        hold_kept(holder);
-        desk_retry(holder);
-    } else if (holder_above(holder) != HOLDER_NONE) {
-        seek_greet(holder, holder_above(holder), holder_ignore);
-    } else if (holder->state == RESTS && holder_is_needed(holder)) {
-        seek_now(holder);
-    }
-    holder->more = true;
 }

@@ -4,8 +4,7 @@
 
 #include "common/util/log.h"
 
-static const char *const state_names[] = {"rests",   "seeks",    "greets",
-                                          "follows", "collects", "holds"};
+static const char *const state_names[] = {"rests", "seeks", "follows", "collects", "holds"};
 
 const char *holder_state_name(const struct holder *holder)
 {
@@ -24,9 +23,14 @@ int64_t holder_now(const struct holder *holder)
     return timers_now(holder->env.timers);
 }
 
-bool holder_is_deputy(const struct holder *holder)
+bool holder_is_own(const struct holder *holder, uint32_t node)
 {
-    return holder->deputy == holder->env.self;
+    return node < holder->env.nnodes;
+}
+
+bool holder_is_head(const struct holder *holder)
+{
+    return holder->env.head(holder->env.arg) == holder->env.self;
 }
 
 bool holder_is_holder(const struct holder *holder)
@@ -34,33 +38,27 @@ bool holder_is_holder(const struct holder *holder)
     return holder->state == HOLDS || holder->state == COLLECTS;
 }
 
-uint32_t holder_find_deputy(const struct holder *holder)
+const struct store_entry *holder_first(const struct holder *holder)
 {
-    for (uint32_t node = 0; node < holder->env.self; node++)
-        if (!holder->env.is_lost(holder->env.arg, node))
-            return node;
-    return holder->env.self;
-}
-
-uint32_t holder_above(const struct holder *holder)
-{
-    if (!holder_is_deputy(holder))
-        return holder->deputy;
-    return holder->state == FOLLOWS ? holder->node : HOLDER_NONE;
+    const struct store_entry *e = store_first(holder->store);
+    while (e != NULL && e->keeper != NULL)
+        e = TAILQ_NEXT(e, link);
+    return e;
 }
 
 bool holder_is_needed(const struct holder *holder)
 {
-    const struct carry *c;
-    if (store_counts(holder->kept).entries > 0)
+    const struct request *r;
+    if (holder_first(holder) != NULL)
         return true;
-    TAILQ_FOREACH (c, &holder->carries, link)
-        if (!c->answered)
+    TAILQ_FOREACH (r, &holder->requests, link)
+        if (!r->answered && !r->word)
             return true;
     return false;
 }
 
-void holder_ignore(void *arg, int32_t status, const void *data, size_t len)
+void holder_turn(struct holder *holder)
 {
-    (void)arg, (void)status, (void)data, (void)len;
+    if (!holder->closing)
+        timer_after(&holder->turn, 0);
 }

@@ -16,8 +16,7 @@ struct store {
 struct store *store_new(void)
 {
     struct store *store = calloc(1, sizeof *store);
-    if (store != NULL)
-        TAILQ_INIT(&store->list);
+    TAILQ_INIT(&store->list);
     return store;
 }
 
@@ -48,8 +47,7 @@ static uint64_t cost(const struct store_entry *entry)
 
 static bool is_of(const struct store_entry *entry, const char *nspace, uint32_t rank)
 {
-    return strcmp(entry->who.nspace, nspace) == 0 &&
-           (rank == STORE_ANY_RANK || entry->who.rank == rank);
+    return entry->who.rank == rank && strcmp(entry->who.nspace, nspace) == 0;
 }
 
 /* Whether there is a process that sees both: then their keys must differ. */
@@ -81,15 +79,17 @@ static uint64_t bytes_of(const struct store *store, const char *nspace)
     const struct store_entry *e;
     uint64_t bytes = 0;
     TAILQ_FOREACH (e, &store->list, link)
-        if (is_of(e, nspace, STORE_ANY_RANK))
+        if (strcmp(e->who.nspace, nspace) == 0)
             bytes += cost(e);
     return bytes;
 }
 
-static enum store_answer clashes(const struct store_list *list, const struct store_entry *entry)
+/* @param end where to stop; NULL: all are looked at */
+static enum store_answer clashes(const struct store_list *list, const struct store_entry *entry,
+                                 const struct store_entry *end)
 {
     const struct store_entry *e;
-    TAILQ_FOREACH (e, list, link)
+    for (e = TAILQ_FIRST(list); e != end; e = TAILQ_NEXT(e, link))
         if (e != entry && strcmp(e->key, entry->key) == 0 && meet(e, entry) && !is_same(e, entry))
             return STORE_DUPLICATE;
     return STORE_OK;
@@ -108,23 +108,22 @@ enum store_answer store_may_add(struct store *store, const struct store_list *li
     const struct store_entry *e;
     uint64_t more = 0;
     TAILQ_FOREACH (e, list, link) {
-        if (store_named(store, e->who.nspace, e->who.rank, e->number) != NULL)
-            continue;
-        if (clashes(&store->list, e) != STORE_OK || clashes(list, e) != STORE_OK)
+        const struct store_entry *there = store_named(store, e->who.nspace, e->who.rank, e->number);
+        if (clashes(&store->list, e, there) != STORE_OK || clashes(list, e, NULL) != STORE_OK)
             return STORE_DUPLICATE;
-        more += cost(e);
+        more += there == NULL ? cost(e) : 0;
     }
     e = TAILQ_FIRST(list);
     return e == NULL || more == 0 ? STORE_OK : has_room(store, e->who.nspace, more);
 }
 
-enum store_answer store_add(struct store *store, struct store_entry *entry)
+static enum store_answer add(struct store *store, struct store_entry *entry, bool keeps)
 {
     if (store_named(store, entry->who.nspace, entry->who.rank, entry->number) != NULL) {
         store_entry_free(entry);
         return STORE_OK;
     }
-    enum store_answer answer = clashes(&store->list, entry);
+    enum store_answer answer = keeps ? STORE_OK : clashes(&store->list, entry, NULL);
     if (answer == STORE_OK)
         answer = has_room(store, entry->who.nspace, cost(entry));
     if (answer != STORE_OK)
@@ -133,6 +132,16 @@ enum store_answer store_add(struct store *store, struct store_entry *entry)
     store->counts.entries++;
     store->counts.bytes += cost(entry);
     return STORE_OK;
+}
+
+enum store_answer store_add(struct store *store, struct store_entry *entry)
+{
+    return add(store, entry, false);
+}
+
+enum store_answer store_keep(struct store *store, struct store_entry *entry)
+{
+    return add(store, entry, true);
 }
 
 void store_remove(struct store *store, struct store_entry *entry)
@@ -230,8 +239,7 @@ uint32_t store_ended(struct store *store, const char *nspace, uint32_t rank)
     uint32_t n = 0;
     for (e = TAILQ_FIRST(&store->list); e != NULL; e = next) {
         next = TAILQ_NEXT(e, link);
-        if (!is_of(e, nspace, rank) ||
-            !(e->life == STORE_PROC || (e->life == STORE_APP && rank == STORE_ANY_RANK)))
+        if (!is_of(e, nspace, rank) || e->life != STORE_PROC)
             continue;
         store_remove(store, e);
         n++;

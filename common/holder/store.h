@@ -22,7 +22,6 @@ enum {
     STORE_ENTRY_COST = 512,     /**< bytes that an entry counts beside its key and value */
     STORE_NSPACE_MAX = 4 << 20, /**< bytes that one namespace may have */
     STORE_MAX = 64 << 20,       /**< bytes of all */
-    STORE_ANY_RANK = 0xffffffff,
 };
 
 /** Which processes may see an entry; and which ones' entries a lookup wants to see. */
@@ -55,7 +54,8 @@ struct store_who {
 struct store_entry {
     TAILQ_ENTRY(store_entry) link; /**< the store's */
     struct store_who who;          /**< its publisher */
-    uint64_t number; /**< with the publisher it names the entry; given by its server */
+    uint64_t number;    /**< with the publisher it names the entry; given by its server */
+    const void *keeper; /**< at the holder: the step that says it to the next one; NULL: its own */
     enum store_range range;
     enum store_life life;
     struct procset custom;               /**< of STORE_CUSTOM */
@@ -89,7 +89,7 @@ struct store_counts {
     uint64_t bytes;
 };
 
-/** @return an empty store, or NULL when out of memory */
+/** @return an empty store */
 struct store *store_new(void);
 void store_free(struct store *store);
 
@@ -100,7 +100,11 @@ void store_entry_free(struct store_entry *entry);
  * @return STORE_OK, or why not: then it stays the caller's */
 enum store_answer store_add(struct store *store, struct store_entry *entry);
 
-/** Whether all of these could be added one after another: none is when one could not. */
+/** The same, of what another store has admitted: only its bounds count. */
+enum store_answer store_keep(struct store *store, struct store_entry *entry);
+
+/** Whether all of these could be added one after another: none is when one could not. One that is
+ * there already, by store_keep(), must not be in the way of earlier ones. */
 enum store_answer store_may_add(struct store *store, const struct store_list *list);
 
 /** @return the entry that @p lookup gets for @p key, or NULL: of several the narrowest */
@@ -119,8 +123,7 @@ void store_remove(struct store *store, struct store_entry *entry);
 uint32_t store_unpublish(struct store *store, const struct store_who *who, char *const *keys,
                          uint32_t nkeys, enum store_range range);
 
-/** A process, or with STORE_ANY_RANK a namespace, has ended. @return how many entries ended by that
- */
+/** A process has ended. @return how many entries ended by that */
 uint32_t store_ended(struct store *store, const char *nspace, uint32_t rank);
 
 /** @return whether it is there when all processes of its publisher's step have ended */
@@ -142,10 +145,10 @@ typedef bool store_which_fn(const void *arg, const struct store_entry *entry);
 void store_put_entries(struct wire_out *out, const struct store *store, store_which_fn *which,
                        const void *arg);
 
-/** @return NULL: malformed (in->bad), or out of memory */
+/** @return NULL: malformed (in->bad) */
 struct store_entry *store_get_entry(struct wire_in *in);
 void store_put_lookup(struct wire_out *out, const struct store_lookup *lookup);
-/** @return 0, or -1: malformed, or out of memory; store_free_lookup() it either way */
+/** @return 0, or -1: malformed; store_free_lookup() it either way */
 int store_get_lookup(struct wire_in *in, struct store_lookup *lookup);
 void store_free_lookup(struct store_lookup *lookup);
 /** Reads u32 count and that many str. @return NULL: malformed, or none */

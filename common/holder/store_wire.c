@@ -38,8 +38,6 @@ static uint32_t *get_ids(struct wire_in *in, uint32_t *n)
     if (*n > STORE_IDS_MAX)
         in->bad = true;
     uint32_t *ids = in->bad ? NULL : calloc(*n + 1ul, sizeof *ids);
-    if (ids == NULL)
-        in->bad = true;
     for (uint32_t i = 0; i < *n && !in->bad; i++)
         ids[i] = wire_get_u32(in);
     return ids;
@@ -62,10 +60,6 @@ void store_put_entry(struct wire_out *out, const struct store_entry *entry)
 struct store_entry *store_get_entry(struct wire_in *in)
 {
     struct store_entry *e = calloc(1, sizeof *e);
-    if (e == NULL) {
-        in->bad = true;
-        return NULL;
-    }
     store_get_who(in, &e->who);
     e->number = wire_get_u64(in);
     e->range = wire_get_u8(in);

@@ -72,7 +72,9 @@ struct site {
 struct step {
     char nspace[16];
     uint32_t nsites;
-    bool listed, over;    /**< by the resource manager */
+    bool listed, over; /**< by the resource manager */
+    uint64_t since,
+        until;            /**< when its first server was there, and when it ended, ms; 0: not yet */
     bool seen[STEPS_MAX]; /**< what the resource manager has last told this step's servers */
     struct site sites[SITES_MAX];
 };
@@ -205,7 +207,7 @@ bool is_cut(const struct site *site);
 
 /** holder_env::find and ::others. */
 void rm_find(void *arg);
-bool rm_others(void *arg);
+void rm_others(void *arg);
 /** @return the first server of a step that lives, or NULL */
 struct site *rm_first(struct step *step);
 

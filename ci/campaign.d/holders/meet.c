@@ -11,6 +11,7 @@ enum {
     SPREAD_MS = 3000, /* calls of one operation are made within it */
     TIMEOUT_MIN_S = 5,
     TIMEOUTS_S = 25,
+    HOPS = 8,        /* messages one after another that an operation may take */
     GRACE_MS = 5100, /* the engine's grace, and a little: no member is added here, so graces do not
                         chain */
 };
@@ -158,7 +159,7 @@ static void begin(struct meeting *m)
     struct wire_out out = {0};
     uint32_t timeout = is_fine(world) && !world->weather.away && likely(world, 50)
                            ? 0
-                           : TIMEOUT_MIN_S + dice(world, TIMEOUTS_S);
+                           : TIMEOUT_MIN_S + dice(world, TIMEOUTS_S) + HOPS * world->delay / 1000;
     signature_write(&out, m->kind, m->id, &m->members);
     m->sig = wire_out_take(&out, &m->siglen);
     uint32_t leaders = draw_leaders(m);

@@ -50,6 +50,7 @@ static void end_step(struct world *world, struct step *step, bool in_order)
         return;
     world_trace(world, "%s %s", step->nspace, in_order ? "ends" : "is killed");
     step->over = true;
+    step->until = world->now;
     for (uint32_t node = 0; node < step->nsites; node++) {
         struct event *event = later(world, dice(world, 200), end_site);
         event->to = &step->sites[node];

@@ -35,7 +35,8 @@ static struct item *item_with(struct world *world, const char *key, const void *
  * so only by the second holder. */
 static bool has_two_holders(const struct world *world)
 {
-    return world->weather.wrong || world->weather.cuts || world->weather.kills;
+    const struct holders_weather *w = &world->weather;
+    return w->wrong || w->cuts || w->kills || w->away; /* away: steps have different lists */
 }
 
 /* Whether the second holder alone may have heard that it was unpublished: the publisher, or the
@@ -70,11 +71,27 @@ static void check_found(struct request *r, struct wire_in *in)
                     key);
 }
 
-/* Lost: all that is alive finds all that something alive has published. */
+/* What was published for the session outlives its step, where all end in order. The last step does
+ * not end. */
+static bool outlives(const struct item *item)
+{
+    const struct world *world = item->site->world;
+    const struct step *step = item->site->step, *last = &world->steps[world->nsteps - 1];
+    return item->life == STORE_SESSION_LIFE && step->until > last->since && last->since > 0 &&
+           !has_two_holders(world);
+}
+
+/* Lost: all that is alive finds all that something alive has published, or that outlives it. */
 static void check_lookup(struct request *r, int32_t status)
 {
     const struct item *item = r->item;
-    bool there = item->state == ITEM_THERE && item->site->alive && !item->shared;
+    bool there =
+        item->state == ITEM_THERE && !item->shared && (item->site->alive || outlives(item));
+    bool calm = !has_two_holders(item->site->world);
+    if (calm && there && !item->site->leaves && item->since < r->made_at &&
+        status == CODE_NOT_FOUND)
+        world_fault(r->site->world, "missed", "%s does not find %s while holders change",
+                    site_name(r->site), item->key);
     if (r->last && there && status != CODE_SUCCESS)
         world_fault(r->site->world, "lost", "%s does not find %s: %d; it %s", site_name(r->site),
                     item->key, status, holder_view(r->site->holder).state);

@@ -82,10 +82,9 @@ static void others(struct event *event)
     holder_other(site->holder, HOLDER_NONE);
 }
 
-bool rm_others(void *arg)
+void rm_others(void *arg)
 {
     struct site *site = arg;
     struct world *world = site->world;
     later(world, is_away(world) ? GIVE_UP_MS : 1 + dice(world, ANSWER_MS), others)->to = site;
-    return true;
 }

@@ -148,11 +148,30 @@ static void home(void *arg, const char *id, uint64_t call)
     holder_where(site->holder, on_home, h);
 }
 
-static void ask(void *arg, uint32_t node, const void *body, size_t len, uint32_t timeout,
-                ask_done_fn *done, void *done_arg)
+static void ask(void *arg, uint32_t node, const void *body, size_t len, ask_done_fn *done,
+                void *done_arg)
 {
     struct site *site = arg;
-    asks_send(site->asks, node, ASK_DATA, body, len, timeout, done, done_arg);
+    asks_send(site->asks, node, ASK_DATA, body, len, 0, done, done_arg);
+}
+
+/* The agreed view of the step: servers hear of its changes at different times, in one order. */
+static uint32_t head(void *arg)
+{
+    const struct site *site = arg;
+    uint32_t node = 0;
+    while (node < site->node && site->told[site->step->sites[node].index])
+        node++;
+    return node;
+}
+
+static uint32_t heir(void *arg)
+{
+    const struct site *site = arg;
+    for (uint32_t node = site->node + 1; node < site->step->nsites; node++)
+        if (!site->told[site->step->sites[node].index])
+            return node;
+    return site->node;
 }
 
 static void reply(void *arg, uint32_t node, uint64_t id, int32_t status, const void *data,
@@ -165,8 +184,8 @@ static void reply(void *arg, uint32_t node, uint64_t id, int32_t status, const v
 static void serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
     static const char *const ops[HOLDER_OPS] = {"?",       "PUBLISH", "LOOKUP", "UNPUBLISH",
-                                                "ENDED",   "WHERE",   "HELLO",  "PING",
-                                                "COLLECT", "READ",    "HEIR"};
+                                                "ENDED",   "KEEP",    "WHERE",  "JOIN",
+                                                "COLLECT", "PING",    "READ",   "HEIR"};
     struct site *site = arg;
     const unsigned char *op = body;
     world_trace(site->world, "%s -> %s: %s", site_name(site_of(site, from)), site_name(site),
@@ -265,6 +284,8 @@ void site_open(struct step *step, uint32_t node)
         .timers = &site->timers,
         .is_lost = is_lost,
         .find = rm_find,
+        .head = head,
+        .heir = heir,
         .others = rm_others,
         .ask = ask,
         .reply = reply,
@@ -276,6 +297,8 @@ void site_open(struct step *step, uint32_t node)
     };
     open_engine(site);
     site->alive = true;
+    if (step->since == 0)
+        step->since = site->world->now;
     site->holder = holder_new(&env);
     if (site->holder == NULL)
         abort();

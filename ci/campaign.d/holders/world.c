@@ -192,6 +192,7 @@ struct world *world_new(uint64_t seed, bool verbose)
         abort();
     world->seed = seed;
     world->verbose = verbose;
+    world->now = 1; /* a timer that is due at 0 does not run */
     world->random.state = seed * 2 + 1;
     TAILQ_INIT(&world->events);
     TAILQ_INIT(&world->items);

@@ -293,7 +293,7 @@ static void put_meeting(json_object *to, const struct server *server)
     field_put_text(o, "state", view.state);
     field_put_text(o, "holder",
                    view.node != HOLDER_NONE ? nspace_name(server->nspace, view.node) : "");
-    field_put_number(o, "kept", view.kept.entries);
+    field_put_number(o, "kept", view.kept);
     field_put_number(o, "held", view.held.entries);
     field_put_number(o, "held_bytes", view.held.bytes);
     field_put_number(o, "waiting", view.waiting);

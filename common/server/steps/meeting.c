@@ -5,6 +5,7 @@
 #include "common/nspace/foreign.h"
 #include "common/server/steps/steps.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <pmix.h>
 #include <stdio.h>
@@ -17,6 +18,21 @@ static bool is_lost(void *arg, uint32_t node)
     const struct nspace *ns = nspace_of(server->nspace, node);
     return engine_is_lost(server->engine, node) ||
            (ns != NULL && ns->foreign != NULL && foreign_gone(ns, node));
+}
+
+static uint32_t head(void *arg)
+{
+    const struct server *server = arg;
+    return view_head(server->view);
+}
+
+static uint32_t heir(void *arg)
+{
+    const struct server *server = arg;
+    for (uint32_t node = server->boot.node + 1; node < server->boot.nnodes; node++)
+        if (view_has(server->view, node))
+            return node;
+    return server->boot.node;
 }
 
 /* @return a handle, or HOLDER_NONE with @p err */
@@ -59,20 +75,18 @@ static void on_other(void *arg, const struct rm_server *found, const char *why)
         holder_other(server->holder, node);
 }
 
-static bool others(void *arg)
+static void others(void *arg)
 {
     struct server *server = arg;
-    if (server->rm_ops->others == NULL || server->rm == NULL)
-        return false;
-    server->rm_ops->others(server->rm, on_other, server);
-    return true;
+    if (server->rm != NULL)
+        server->rm_ops->others(server->rm, on_other, server);
 }
 
-static void ask(void *arg, uint32_t node, const void *body, size_t len, uint32_t timeout,
-                ask_done_fn *done, void *done_arg)
+static void ask(void *arg, uint32_t node, const void *body, size_t len, ask_done_fn *done,
+                void *done_arg)
 {
     struct server *server = arg;
-    asks_send(server->asks, node, ASK_DATA, body, len, timeout, done, done_arg);
+    asks_send(server->asks, node, ASK_DATA, body, len, 0, done, done_arg);
 }
 
 static void reply(void *arg, uint32_t node, uint64_t id, int32_t status, const void *data,
@@ -195,7 +209,8 @@ void meeting_open(struct server *server)
                   .lost = PMIX_ERR_LOST_CONNECTION},
         .timers = &server->timers,
         .is_lost = is_lost,
-        .others = others,
+        .head = head,
+        .heir = heir,
         .ask = ask,
         .reply = reply,
         .nspace = nspace_at,
@@ -206,6 +221,8 @@ void meeting_open(struct server *server)
     };
     if (server->rm_ops->rendezvous != NULL)
         env.find = find;
+    if (server->rm_ops->others != NULL)
+        env.others = others;
     server->published = server->boot.run << 24; /* of another run of this step they differ */
     server->holder = holder_new(&env);
 }

@@ -15,9 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A call that waits for its home to be named. */
+/* A call that waits for its home to be named: holder_close() ends that. */
 struct homeless {
-    LIST_ENTRY(homeless) entry;
     struct server *server;
     uint64_t call;
     char id[PROCSET_NAME_MAX + 1];
@@ -164,7 +163,6 @@ void steps_nspace(struct server *server, uint32_t from, const void *body, size_t
 static void on_home(void *arg, uint32_t node, const char *why)
 {
     struct homeless *h = arg;
-    LIST_REMOVE(h, entry);
     if (node == ENGINE_NO_HOME)
         log_error("group \"%s\" bootstrap: there is no server where its leaders could meet: %s",
                   h->id, why != NULL ? why : "the resource manager names one that is not there");
@@ -179,7 +177,6 @@ void steps_home(void *arg, const char *id, uint64_t call)
     h->server = server;
     h->call = call;
     snprintf(h->id, sizeof h->id, "%s", id);
-    LIST_INSERT_HEAD(&server->homeless, h, entry);
     holder_where(server->holder, on_home, h);
 }
 
@@ -199,9 +196,4 @@ void steps_close(struct server *server)
 {
     spread_free(server->spreads);
     strangers_close(server);
-    while (!LIST_EMPTY(&server->homeless)) {
-        struct homeless *h = LIST_FIRST(&server->homeless);
-        LIST_REMOVE(h, entry);
-        free(h);
-    }
 }
