@@ -51,11 +51,22 @@ static void add_process(struct served *sum, const char *pid)
         closedir(tasks);
 }
 
+/* Nodes of one machine have host names of their own. */
+static bool is_here(const char *pid)
+{
+    char path[PATH_SIZE], own[LINE_SIZE] = "", theirs[LINE_SIZE] = "";
+    snprintf(path, sizeof path, "/proc/%.16s/ns/uts", pid);
+    return readlink("/proc/self/ns/uts", own, sizeof own - 1) > 0 &&
+           readlink(path, theirs, sizeof theirs - 1) > 0 && strcmp(own, theirs) == 0;
+}
+
 static bool serves(const char *pid)
 {
     char path[PATH_SIZE], name[LINE_SIZE] = "";
     if (atoi(pid) == getppid())
         return true;
+    if (!is_here(pid))
+        return false;
     snprintf(path, sizeof path, "/proc/%.16s/comm", pid);
     FILE *in = fopen(path, "re");
     bool is =
