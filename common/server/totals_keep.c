@@ -4,7 +4,7 @@
 #include "common/server/totals_keep.h"
 
 #include "common/server/tallied.h"
-#include "common/server/user_file.h"
+#include "common/server/user_write.h"
 #include "common/status/fields.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -12,12 +12,9 @@
 #include "include/muster.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { KEPT_MAX = 100, KEPT_DAYS = 30 };
 
 static json_object *counts(const struct server *server, const struct totals *totals)
 {
@@ -37,74 +34,69 @@ static json_object *counts(const struct server *server, const struct totals *tot
     return o;
 }
 
-/* @return 0, or -1 with errno set @param fd closed */
-static int write_counts(int fd, const struct server *server, const struct totals *totals)
+/* @return what the file has, for free() */
+static char *write_counts(const struct server *server, const struct totals *totals, size_t *len)
 {
-    FILE *out = fdopen(fd, "w");
-    if (out == NULL) {
-        close(fd);
-        return -1;
-    }
     json_object *o = counts(server, totals);
-    bool bad = fprintf(out, "%s\n", field_line(o)) < 0;
+    char *text = text_format("%s\n", field_line(o));
     json_object_put(o);
-    bad |= fclose(out) != 0;
-    return bad ? -1 : 0;
+    *len = strlen(text);
+    return text;
 }
 
-/* The file has its name when it is whole, and takes the place of one that an earlier step of the
- * same number has left. What a server that was killed leaves goes with the others. */
-static int keep_at_home(const struct server *server, const struct totals *totals, const char *home)
+static const char *reason(int error)
 {
-    char dir[PATH_MAX], part[512], name[512];
+    return error == ETIMEDOUT ? "the file system does not answer" : strerror(error);
+}
+
+/* It takes the place of one that an earlier step of the same number has left. */
+static int keep_at_home(struct server *server, const struct totals *totals, const char *home)
+{
+    char part[512], name[512];
+    size_t len;
     const char *unique = strrchr(server->boot.tmpdir, '/');
     snprintf(part, sizeof part, "%s.stats.part", unique != NULL ? unique + 1 : server->boot.tmpdir);
     snprintf(name, sizeof name, "muster.%s.stats.json", server->boot.label);
-    int at = user_dir_make(home, BOOT_KEPT, dir, sizeof dir);
-    int fd = at >= 0 ? user_file_make(dir, part) : -1, rc = -1;
-    if (fd >= 0 && write_counts(fd, server, totals) == 0)
-        rc = renameat(at, part, at, name);
-    int saved = errno;
-    if (fd >= 0 && rc != 0)
-        unlinkat(at, part, 0);
-    if (at >= 0)
-        user_dir_thin(at, "muster.*.stats.*", KEPT_MAX, KEPT_DAYS);
-    errno = saved;
-    return rc;
+    char *data = write_counts(server, totals, &len);
+    return user_keep(server, home, part, name, data, len);
 }
 
 /* Without a directory of the user's choice. */
-static void keep(const struct server *server, const struct totals *totals, char *text, size_t cap)
+static void keep(struct server *server, const struct totals *totals, char *text, size_t cap)
 {
     const char *home = boot_setting(&server->boot, BOOT_HOME);
+    int error;
     if (home == NULL || home[0] != '/')
         snprintf(
             text, cap,
             "no counts are kept: HOME is no absolute path; set it, or give " BOOT_STATS_DIR_ENV);
-    else if (keep_at_home(server, totals, home) == 0)
+    else if ((error = keep_at_home(server, totals, home)) == 0)
         snprintf(text, cap, "counts are kept: muster-status --stats %s", server->boot.label);
     else
         snprintf(text, cap,
                  "no counts are kept: %.300s/" BOOT_KEPT ": %s; give " BOOT_STATS_DIR_ENV, home,
-                 strerror(errno));
+                 reason(error));
 }
 
-static void keep_in(const char *dir, const struct server *server, const struct totals *totals,
-                    char *text, size_t cap)
+static void keep_in(const char *dir, struct server *server, const struct totals *totals, char *text,
+                    size_t cap)
 {
     char name[512];
+    size_t len;
+    bool made;
     snprintf(name, sizeof name, "muster.%s.stats.json", server->boot.label);
-    int fd = user_file_make(dir, name);
-    if (fd < 0)
-        snprintf(text, cap, BOOT_STATS_DIR_ENV ": no counts are kept: %.300s/%.300s: %s%s", dir,
-                 name, strerror(errno),
-                 errno == EEXIST ? "; remove it, or give another directory"
-                                 : "; give a directory of your own that the first node has");
-    else if (write_counts(fd, server, totals) != 0)
-        snprintf(text, cap, BOOT_STATS_DIR_ENV ": %.300s/%.300s is not whole: %s", dir, name,
-                 strerror(errno));
-    else
+    char *data = write_counts(server, totals, &len);
+    int error = user_write(server, dir, name, data, len, &made);
+    if (error == 0)
         snprintf(text, cap, "counts are kept: muster-status --stats %.300s/%.300s", dir, name);
+    else if (made)
+        snprintf(text, cap, BOOT_STATS_DIR_ENV ": %.300s/%.300s is not whole: %s", dir, name,
+                 reason(error));
+    else
+        snprintf(text, cap, BOOT_STATS_DIR_ENV ": no counts are kept: %.300s/%.300s: %s%s", dir,
+                 name, reason(error),
+                 error == EEXIST ? "; remove it, or give another directory"
+                                 : "; give a directory of your own that the first node has");
 }
 
 void totals_keep(struct server *server, const struct totals *totals, char *buf, size_t cap)

@@ -4,7 +4,7 @@
 #include "common/server/trace.h"
 
 #include "common/server/server.h"
-#include "common/server/user_file.h"
+#include "common/server/user_write.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
 
@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { NAME_SIZE = 48, LANES_MAX = 16 };
 
@@ -28,9 +27,8 @@ struct slice {
 };
 
 struct trace {
-    int fd;         /* -1: none is open */
     bool written;   /* all of it */
-    char why[1024]; /* there is no file; "": there is */
+    char why[1024]; /* there is no file, or not all of it; "": there is */
     char name[512];
     int64_t to_real; /* µs from the engine's clock to the time of day */
     uint64_t n;      /* slices that were noted, those that others have taken the place of as well */
@@ -52,22 +50,13 @@ void trace_open(struct server *server)
     struct trace *trace = server->trace = calloc(1, sizeof *trace);
     snprintf(trace->name, sizeof trace->name, "muster.%s.%s.json", server->boot.label,
              boot_here(&server->boot)->name);
-    trace->fd = user_file_make(dir, trace->name);
     trace->to_real = real_us() - timers_now_us(&server->timers);
-    if (trace->fd >= 0)
-        return;
-    snprintf(trace->why, sizeof trace->why,
-             BOOT_TRACE_ENV ": no trace is written: %.300s/%.300s: %s%s", dir, trace->name,
-             strerror(errno),
-             errno == EEXIST ? "; remove it, or give another directory"
-                             : "; give a directory of your own that all nodes have");
-    log_warning("%s", trace->why); /* the user is told at the end: totals.h */
 }
 
 void trace_ended(void *arg, const struct engine_ended *ended)
 {
     struct trace *trace = ((struct server *)arg)->trace;
-    if (trace == NULL || trace->fd < 0)
+    if (trace == NULL)
         return;
     struct slice *s = &trace->slices[trace->n++ % TRACE_MAX];
     *s = (struct slice){.begin = ended->begin,
@@ -154,21 +143,37 @@ static void put_all(FILE *out, const struct server *server)
     fprintf(out, "\n]}\n");
 }
 
+static void explain(struct trace *trace, const char *dir, bool made, int error)
+{
+    const char *reason = error == ETIMEDOUT ? "the file system does not answer" : strerror(error);
+    if (made)
+        snprintf(trace->why, sizeof trace->why, BOOT_TRACE_ENV ": %.400s is not whole: %s",
+                 trace->name, reason);
+    else
+        snprintf(trace->why, sizeof trace->why,
+                 BOOT_TRACE_ENV ": no trace is written: %.300s/%.300s: %s%s", dir, trace->name,
+                 reason,
+                 error == EEXIST ? "; remove it, or give another directory"
+                                 : "; give a directory of your own that all nodes have");
+    log_warning("%s", trace->why); /* the user is told at the end: totals.h */
+}
+
 void trace_write(struct server *server)
 {
     struct trace *trace = server->trace;
-    FILE *out = trace != NULL && trace->fd >= 0 ? fdopen(trace->fd, "w") : NULL;
-    if (out == NULL)
+    const char *dir = boot_setting(&server->boot, BOOT_TRACE);
+    char *text = NULL;
+    size_t len = 0;
+    bool made;
+    if (trace == NULL)
         return;
-    trace->fd = -1;
+    FILE *out = open_memstream(&text, &len);
     put_all(out, server);
-    bool bad = ferror(out) != 0;
-    if (fclose(out) != 0 || bad)
-        snprintf(trace->why, sizeof trace->why, BOOT_TRACE_ENV ": %.400s is not whole: %s",
-                 trace->name, strerror(errno));
-    trace->written = trace->why[0] == '\0';
-    if (!trace->written)
-        log_warning("%s", trace->why);
+    fclose(out);
+    int error = user_write(server, dir, trace->name, text, len, &made);
+    trace->written = error == 0;
+    if (error != 0)
+        explain(trace, dir, made, error);
 }
 
 bool trace_is_written(const struct server *server)
@@ -195,8 +200,6 @@ void trace_line(const struct server *server, uint32_t n, uint32_t all, char *buf
 
 void trace_close(struct server *server)
 {
-    if (server->trace != NULL && server->trace->fd >= 0)
-        close(server->trace->fd);
     free(server->trace);
     server->trace = NULL;
 }

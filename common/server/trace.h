@@ -14,14 +14,13 @@ enum { TRACE_MAX = 32768 /**< calls: the last ones */ };
 
 struct server;
 
-/** Makes the file, if the step's user has asked for one. Where that fails the user is told, and the
- * step goes on. */
+/** Begins one, if the step's user has asked for it. */
 void trace_open(struct server *server);
 
 /** engine_env.ended of the server @p arg. */
 void trace_ended(void *arg, const struct engine_ended *ended);
 
-/** Writes the file. */
+/** Makes the file and writes it. Where that fails the user is told. */
 void trace_write(struct server *server);
 
 /** @return whether it is written, all of it */
