@@ -23,9 +23,9 @@ struct outcome {
 
 struct writing {
     struct work work;
-    struct outcome *outcome;      /* the loop's alone */
-    char *dir, *part, *name;      /* owned; part: NULL unless it is kept below dir, a home */
-    char *data;                   /* owned */
+    struct outcome *outcome; /* the loop's alone */
+    char *dir, *part, *name; /* owned; part: NULL unless it is kept below dir, a home */
+    char *data;              /* owned */
     size_t len;
     struct outcome found;
 };

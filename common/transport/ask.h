@@ -31,7 +31,7 @@ enum ask_topic {
                        common/upcall/checkpoint.h */
     ASK_CONTROL,    /**< what job control has all servers do, and only of all at once; see
                        common/upcall/control.c */
-    ASK_USAGE, /**< what processes and nodes use, of all at once: see common/upcall/monitor.c */
+    ASK_USAGE,      /**< what processes and nodes use: see common/upcall/monitor.c */
     ASK_TOPICS,
 };
 

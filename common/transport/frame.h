@@ -7,7 +7,7 @@
 /** What servers that talk to each other must agree on: it goes up by one with every change of what
  * they say. What stays for ever, so that servers of any two versions can tell each other: a frame's
  * header, and FRAME_GREETING. */
-#define FRAME_PROTOCOL 19
+#define FRAME_PROTOCOL 20
 
 /** The type of a frame, its first byte after the link's header. */
 enum frame_type {

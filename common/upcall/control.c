@@ -30,7 +30,7 @@ enum what { NOTHING, CONTEXT_ID, SIGNAL, TERMINATE, KILL, CHECKPOINT, DEFINE, CA
 enum { ALL_DEFINE, ALL_CANCEL, ALL_ANSWER_S = 10 };
 
 /* What this server has answered. It is asked again when the view changes before the asker has all
- * answers, or directly when they do not come: what was done must not be looked for once more. */
+ * answers: what was done must not be looked for once more. */
 struct control_answer {
     LIST_ENTRY(control_answer) entry;
     struct timer forget; /* once the asker waits no more: see ask_all.h */

@@ -137,9 +137,8 @@ void upcall_free_allocations(struct server *server);
  * see server_hooks. */
 int32_t upcall_answer_query(struct server *server, const void *body, size_t len,
                             struct wire_out *out);
-/** Answers ASK_USAGE: see monitor.c. */
-int32_t upcall_answer_usage(struct server *server, const void *body, size_t len,
-                            struct wire_out *out);
+/** Serves ASK_USAGE: see monitor.c; @p arg is the server. */
+void upcall_serve_usage(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
 /** Answers ASK_CONTROL: see control.c. A question that comes again gets the same answer, and
  * nothing is done again. @return PMIX_SUCCESS; PMIX_ERR_NOT_FOUND: no such request waits here; or
  * why it cannot be */

@@ -149,8 +149,6 @@ static int32_t answer(struct server *server, enum ask_topic topic, const void *b
         return upcall_answer_query(server, body, len, out);
     case ASK_STATUS:
         return status_answer(server, out);
-    case ASK_USAGE:
-        return upcall_answer_usage(server, body, len, out);
     case ASK_CONTROL:
         return upcall_answer_control(server, body, len);
     default:
@@ -206,7 +204,8 @@ static struct ask_env ask_env(struct server *server)
                   [ASK_INPUT] = streams_serve_input,
                   [ASK_READY] = stopped_serve,
                   [ASK_FAR] = ask_far_serve,
-                  [ASK_CHECKPOINT] = checkpoint_serve},
+                  [ASK_CHECKPOINT] = checkpoint_serve,
+                  [ASK_USAGE] = upcall_serve_usage},
     };
 }
 
