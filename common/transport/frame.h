@@ -36,8 +36,6 @@ enum frame_type {
     FRAME_STARTED = 24, /**< processes of a spawned step have been started, or cannot be: see
                              server/spawned/execs.h */
     FRAME_PIECE = 26,   /**< a part of a result's data, from the server that hands them on */
-    FRAME_ABORT = 27,   /**< some processes of the step are to be killed, to all: see
-                             server/tasks/abort.h */
     FRAME_EARLY = 28, /**< a task has failed before PMIx_Init, to all: see server/peers/agreed.h */
     FRAME_STATS = 29, /**< what servers that leave have counted: see server/totals.h */
     FRAME_STALLED = 32, /**< something waits, for the user to read: see server/status/stalled.h */

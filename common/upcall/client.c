@@ -11,8 +11,8 @@
 #include "common/server/process/conns.h"
 #include "common/server/process/rounds.h"
 #include "common/server/status/stopped.h"
-#include "common/server/tasks/abort.h"
 #include "common/server/tasks/cut.h"
+#include "common/server/tasks/signals.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/pullers.h"
@@ -20,6 +20,7 @@
 #include "common/util/log.h"
 
 #include <pmix.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,7 +206,7 @@ static void run_abort(struct handoff_item *item)
     /* Where the step ends for each task that is lost, it does for these, with the status. */
     if (whom[0] != '\0' && server->conf.on_task_loss == CONF_TASK_LOSS_CONTINUE) {
         log_error("%s; killing what it names", why);
-        abort_some(server, &a->set);
+        signals_send(server, &a->set, SIGKILL);
     } else {
         snprintf(why + strlen(why), sizeof why - strlen(why), "; ending %s %s", log_unit(),
                  server->boot.label);

@@ -10,7 +10,6 @@
 #include "common/server/status/shown.h"
 #include "common/server/status/stopped.h"
 #include "common/server/steps/meeting.h"
-#include "common/server/tasks/abort.h"
 #include "common/server/tasks/alone.h"
 #include "common/server/tasks/signals.h"
 #include "common/server/tasks/tasks.h"
@@ -31,7 +30,6 @@ static void task_started(struct server *server, uint32_t slot, pid_t pid, bool o
     uint32_t ntasks = boot_here(&server->boot)->ntasks;
     if (own && slot < ntasks) {
         server->tasks[slot].pid = pid;
-        abort_started(server, slot);
         signals_task_started(server, slot);
     }
     if (server->ntold >= ntasks)

@@ -14,7 +14,6 @@
 #include "common/server/status/status.h"
 #include "common/server/status/stopped.h"
 #include "common/server/steps/steps.h"
-#include "common/server/tasks/abort.h"
 #include "common/server/tasks/signals.h"
 #include "common/server/tasks/tasks.h"
 #include "common/server/totals.h"
@@ -95,12 +94,6 @@ static void on_announcement(struct server *server, uint32_t from, const void *bo
     direct_announced(server->direct, from, body, len);
 }
 
-static void on_abort(struct server *server, uint32_t from, const void *body, size_t len)
-{
-    (void)from;
-    abort_receive(server, body, len);
-}
-
 static void on_signal(struct server *server, uint32_t from, const void *body, size_t len)
 {
     (void)from;
@@ -162,7 +155,6 @@ static const struct row {
     [FRAME_STOPPED] = {STEP, BY_US, stopped_receive, stopped_said},
     [FRAME_ANNOUNCE] = {STEP, BY_US, on_announcement, NULL},
     [FRAME_ENDING] = {NOBODY, BY_US, NULL, on_ending},
-    [FRAME_ABORT] = {NOBODY, BY_US, NULL, on_abort},
     [FRAME_SIGNAL] = {NOBODY, BY_US, NULL, on_signal},
     /* FRAME_GREETING goes ahead of a first frame, and is the link's. */
 };

@@ -7,7 +7,7 @@
 #include "common/server/peers/departed.h"
 #include "common/server/status/stopped.h"
 #include "common/server/steps/steps.h"
-#include "common/server/tasks/abort.h"
+#include "common/server/tasks/signals.h"
 #include "common/server/totals.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -136,7 +136,7 @@ static void kill_own_tasks(struct server *server)
     for (uint32_t k = 0; k < here->ntasks; k++)
         procset_add(&own, server->boot.nspace, here->ranks[k], here->ranks[k]);
     procset_canonical(&own);
-    abort_some(server, &own);
+    signals_here(server, &own, SIGKILL);
     procset_free(&own);
 }
 

@@ -3,7 +3,6 @@
  * process's before the launcher has reaped it, and then tells of the end within milliseconds. */
 #include "common/server/tasks/signals.h"
 
-#include "common/server/tasks/abort.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -13,7 +12,9 @@
 static void signal_one(const struct task *task, uint32_t rank, int sig)
 {
     pid_t pid = task->pid;
-    if (pid <= 0)
+    if (pid <= 0 && task->aborted)
+        log_info("rank %u is killed when it starts", rank);
+    else if (pid <= 0)
         log_info("signal %d does not reach rank %u, which has not started yet", sig, rank);
     else if (kill(pid, sig) != 0)
         log_warning("signal %d does not reach rank %u: %s", sig, rank, strerror(errno));
@@ -27,6 +28,7 @@ void signals_here(struct server *server, const struct procset *set, int sig)
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (!task_has_ended(&server->tasks[k]) &&
             procset_has(set, server->boot.nspace, here->ranks[k])) {
+            server->tasks[k].aborted |= sig == SIGKILL;
             signal_one(&server->tasks[k], here->ranks[k], sig);
             if (sig == SIGCONT && server->stopped.stop.where == STOP_ON_EXEC &&
                 server->tasks[k].debug == DEBUG_STOPPED)
@@ -57,8 +59,11 @@ static void note(struct server *server, const struct procset *set, int sig)
 void signals_task_started(struct server *server, uint32_t slot)
 {
     uint32_t rank = boot_here(&server->boot)->ranks[slot];
-    if (procset_has(&server->paused, server->boot.nspace, rank))
-        signal_one(&server->tasks[slot], rank, SIGSTOP);
+    const struct task *task = &server->tasks[slot];
+    if (task->aborted && !task_has_ended(task))
+        signal_one(task, rank, SIGKILL);
+    else if (procset_has(&server->paused, server->boot.nspace, rank))
+        signal_one(task, rank, SIGSTOP);
 }
 
 void signals_task_ended(struct server *server, uint32_t slot)
@@ -89,10 +94,8 @@ void signals_server_lost(struct server *server, uint32_t node)
 void signals_send(struct server *server, const struct procset *set, int sig)
 {
     struct wire_out frame = {0};
-    if (sig == SIGKILL) {
-        abort_some(server, set);
-        return;
-    }
+    if (sig == SIGKILL) /* here at once: one that has aborted itself may be about to exit */
+        signals_here(server, set, sig);
     wire_put_u8(&frame, FRAME_SIGNAL);
     wire_put_u32(&frame, (uint32_t)sig);
     procset_write(set, &frame);
