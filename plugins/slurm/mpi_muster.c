@@ -363,7 +363,7 @@ static const char *tells(const struct slurm_abi_task_info *task, char *const *en
 static int refuse(const char *line)
 {
     if (session->watch)
-        watch_refused(session->watch, line);
+        notes_refused(watch_notes(session->watch), line);
     else if (line)
         log_error("%s", line);
     errno = ECANCELED; /* slurmstepd logs it */
@@ -385,7 +385,7 @@ static int send_to_door(const struct slurm_abi_task_info *task, char ***env, con
         return refuse(line);
     snprintf(nspace, sizeof(nspace), "slurm.%u.%u", s->facts.jobs[0], s->facts.step);
     door_tell(&s->door, nspace, task->gtaskid, set_env, env);
-    watch_unserved(s->watch, line);
+    notes_unserved(watch_notes(s->watch), line);
     return SLURM_ABI_SUCCESS;
 }
 
@@ -438,7 +438,7 @@ int mpi_p_slurmstepd_task(const struct slurm_abi_task_info *task, char ***env)
         *value++ = '\0'; /* this process's own copy */
         slurm_abi_env_overwrite(env, *p, value);
     }
-    watch_task(session->watch, slot, getpid());
+    notes_task(watch_notes(session->watch), slot, getpid());
     return SLURM_ABI_SUCCESS;
 }
 

@@ -151,7 +151,7 @@ static void server_hears_of_last_end(void **state)
     struct watch *watch = begin_watch(control, on_left);
     pid_t task = fork();
     if (task == 0) {
-        watch_task(watch, 0, getpid());
+        notes_task(watch_notes(watch), 0, getpid());
         pause();
     }
     /* The directory and the start. Then the task goes on, and the watch is held up. */
@@ -275,7 +275,7 @@ static void door_is_for_unserved_tasks(void **state)
     assert_int_equal(write(idle[1], "", 1), 1);
     task = fork();
     if (task == 0) {
-        watch_unserved(watch, NULL);
+        notes_unserved(watch_notes(watch), NULL);
         _exit(0);
     }
     assert_int_equal(waitpid(task, NULL, 0), task);
@@ -310,7 +310,7 @@ static void the_reason_comes_first(void **state)
     struct watch *watch = begin_watch(control, NULL);
     pid_t task = fork();
     if (task == 0) {
-        watch_refused(watch, "no room for it");
+        notes_refused(watch_notes(watch), "no room for it");
         _exit(0);
     }
     assert_int_equal(waitpid(task, NULL, 0), task);

@@ -35,14 +35,13 @@
 #include "common/util/log.h"
 #include "common/util/thread.h"
 #include "plugins/slurm/killer.h"
+#include "plugins/slurm/notes.h"
 #include "plugins/slurm/task_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,14 +61,9 @@ enum {
 };
 
 enum {
-    BOUND_MS = 2000, /* a task waits for the server no longer */
     SAY_MS = 1000, /* from one look whether the herald is done to the next, before the step ends */
     KILL_S = 6,    /* for the killer to have slurmctld's answer, once the last task has ended */
 };
-
-/* In a note: the task hook has refused a task, or has sent it to the door. */
-#define SLOT_REFUSED UINT32_MAX
-#define SLOT_UNSERVED (UINT32_MAX - 1)
 
 enum watch_state {
     SERVES,
@@ -83,18 +77,6 @@ static const char *const state_names[] = {
     [ENDS] = "ends",
 };
 
-/* What the task hook writes to the watch's pipe, in one piece: NOTE_HEAD and @p len bytes of text.
- */
-struct task_note {
-    uint32_t slot;
-    int32_t pid;
-    uid_t uid;                /* of SLOT_UNSERVED */
-    uint32_t len;             /* of text */
-    char text[PIPE_BUF - 16]; /* where it is; of SLOT_REFUSED and SLOT_UNSERVED: why */
-};
-enum { NOTE_HEAD = offsetof(struct task_note, text) };
-_Static_assert(sizeof(struct task_note) == PIPE_BUF, "a note is written at once");
-
 struct watch {
     struct watched of;
     const struct facts *facts; /* of.facts */
@@ -103,9 +85,8 @@ struct watch {
     uid_t guest; /* the job's user, as far as is known: facts may have failed before */
     enum watch_state state;
     pthread_t thread;
-    int stop;        /* eventfd */
-    int tasks[2];    /* pipe of task notes */
-    int bound[2];    /* pipe with a byte for each task, once the server knows their processes */
+    int stop; /* eventfd */
+    struct notes notes;
     uint32_t ntasks; /* on this node */
     bool *noted;     /* by slot: its note came */
     uint32_t *slots; /* by poll index less POLL_FIRST_TASK */
@@ -114,7 +95,6 @@ struct watch {
     bool any;              /* a task was noted */
     int64_t ask_at;        /* when the server is asked whether it still answers, of now_ms() */
     struct killer *killer; /* in ENDS, once a task was noted */
-    pid_t owner;           /* slurmstepd */
 };
 
 /* Without a server the layout may be unknown too, and any one note is enough. */
@@ -181,15 +161,6 @@ static void move(struct watch *watch, enum watch_state state)
     end_step(watch);
 }
 
-/* @return whether there was one */
-static bool read_note(int fd, struct task_note *note)
-{
-    if (read(fd, note, NOTE_HEAD) != NOTE_HEAD || note->len >= sizeof(note->text))
-        return false;
-    note->text[note->len] = '\0';
-    return note->len == 0 || read(fd, note->text, note->len) == (ssize_t)note->len;
-}
-
 static void has_task(struct watch *watch)
 {
     if (!watch->any && watch->of.herald)
@@ -225,24 +196,10 @@ static void take_note(struct watch *watch, const struct task_note *note)
 static void read_notes(struct watch *watch)
 {
     struct task_note note;
-    while (read_note(watch->tasks[0], &note)) {
+    while (notes_read(&watch->notes, &note)) {
         take_note(watch, &note);
         end_step(watch);
     }
-}
-
-/* Releases, once, the tasks that are waiting for the server. A full pipe has bytes for all of them.
- */
-static void tasks_bound(struct watch *watch)
-{
-    if (watch->bound[1] < 0)
-        return;
-    for (uint32_t i = 0; i < watch->ntasks; i++) {
-        if (write(watch->bound[1], "", 1) < 0)
-            break;
-    }
-    close(watch->bound[1]);
-    watch->bound[1] = -1;
 }
 
 /* Opens a door at the port of a server that has died, and that no task had used. A task that
@@ -270,7 +227,7 @@ static void server_died(struct watch *watch)
 {
     char died[sizeof(watch->launch->death) + 256];
     watch->fds[POLL_CONTROL].fd = -1;
-    tasks_bound(watch);
+    notes_release(&watch->notes, watch->ntasks);
     listener_close(watch->of.listener);
     if (watch->state != SERVES)
         return;
@@ -311,7 +268,7 @@ static void control_ready(struct watch *watch)
     case LAUNCH_SERVES:
         return;
     case LAUNCH_BOUND:
-        tasks_bound(watch);
+        notes_release(&watch->notes, watch->ntasks);
         return;
     case LAUNCH_DIED:
         server_died(watch);
@@ -387,12 +344,7 @@ static void watch_free(struct watch *watch)
 {
     for (nfds_t i = POLL_FIRST_TASK; watch->fds && i < watch->nfds; i++)
         close(watch->fds[i].fd);
-    for (int i = 0; i < 2; i++) {
-        if (watch->tasks[i] >= 0)
-            close(watch->tasks[i]);
-        if (watch->bound[i] >= 0)
-            close(watch->bound[i]);
-    }
+    notes_close(&watch->notes);
     if (watch->stop >= 0)
         close(watch->stop);
     door_close(&watch->place);
@@ -406,8 +358,7 @@ static int prepare(struct watch *watch)
 {
     size_t n = watch->ntasks;
     watch->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (watch->stop < 0 || pipe2(watch->tasks, O_CLOEXEC | O_NONBLOCK) < 0 ||
-        pipe2(watch->bound, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (watch->stop < 0 || notes_open(&watch->notes, watch->facts->node) < 0)
         return -1;
     watch->noted = calloc(n + 1, sizeof(*watch->noted));
     watch->slots = calloc(n + 1, sizeof(*watch->slots));
@@ -419,7 +370,7 @@ static int prepare(struct watch *watch)
     watch->fds[POLL_CONTROL] =
         (struct pollfd){watch->launch ? watch->launch->control : -1, POLLIN, 0};
     watch->fds[POLL_RELAY] = (struct pollfd){-1, POLLIN, 0};
-    watch->fds[POLL_TASKS] = (struct pollfd){watch->tasks[0], POLLIN, 0};
+    watch->fds[POLL_TASKS] = (struct pollfd){watch->notes.pipe[0], POLLIN, 0};
     watch->fds[POLL_DOOR] = (struct pollfd){-1, POLLIN, 0};
     watch->fds[POLL_PLACE] = (struct pollfd){-1, POLLIN, 0};
     watch->fds[POLL_HERALD] = (struct pollfd){herald_fd(watch->of.herald), POLLIN, 0};
@@ -440,9 +391,7 @@ struct watch *watch_start(const struct watched *of, struct err *err)
                             .place = DOOR_NONE,
                             .state = of->launch ? SERVES : STANDS_IN,
                             .stop = -1,
-                            .tasks = {-1, -1},
-                            .bound = {-1, -1},
-                            .owner = getpid(),
+                            .notes = NOTES_NONE,
                             .ask_at = now_ms() + SILENCE_ASK_S * 1000,
                             .ntasks = local_tasks(of->facts, of->launch)};
     if (prepare(watch) < 0) {
@@ -459,53 +408,9 @@ struct watch *watch_start(const struct watched *of, struct err *err)
     return watch;
 }
 
-/* libpmix tells its first client of a node where all tasks there are bound and what they run, and
- * none later: so no task may go on before the server knows their processes. */
-static void wait_bound(const struct watch *watch)
+const struct notes *watch_notes(const struct watch *watch)
 {
-    struct pollfd fd = {watch->bound[0], POLLIN, 0};
-    char byte;
-    if (poll(&fd, 1, BOUND_MS) != 1 || read(watch->bound[0], &byte, 1) != 1)
-        log_debug("a task on node %s goes on before PMIx knows of all", watch->facts->node);
-}
-
-void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
-{
-    struct task_note note = {.slot = slot, .pid = pid};
-    /* Our parent is slurmstepd's main thread, which ends last. */
-    launch_die_with(watch->owner);
-    if (slot == 0 && getcwd(note.text, sizeof(note.text)))
-        note.len = (uint32_t)strlen(note.text);
-    /* A full pipe means thousands of tasks at once and costs one notice, not the task. */
-    if (write(watch->tasks[1], &note, NOTE_HEAD + note.len) < 0)
-        log_debug("task slot %u on node %s is not watched: %s", slot, watch->facts->node,
-                  strerror(errno));
-    else if (watch->launch)
-        wait_bound(watch);
-}
-
-/* @return what write() does */
-static ssize_t send_note(const struct watch *watch, struct task_note *note, const char *why)
-{
-    int len = snprintf(note->text, sizeof note->text, "%s", why ? why : "");
-    note->len = (uint32_t)(len < (int)sizeof note->text ? len : (int)sizeof note->text - 1);
-    return write(watch->tasks[1], note, NOTE_HEAD + note->len);
-}
-
-void watch_unserved(const struct watch *watch, const char *why)
-{
-    struct task_note note = {.slot = SLOT_UNSERVED, .pid = getpid(), .uid = getuid()};
-    launch_die_with(watch->owner); /* while it waits at the door, which closes then */
-    if (send_note(watch, &note, why) < 0)
-        log_error("%s", why ? why : "a task that has no PMIx is not noted");
-}
-
-void watch_refused(const struct watch *watch, const char *why)
-{
-    struct task_note note = {.slot = SLOT_REFUSED, .pid = getpid()};
-    if (send_note(watch, &note, why) < 0)
-        log_error("%s; the step is not ended: %s; end it with scancel",
-                  why ? why : "a task is refused", strerror(errno));
+    return &watch->notes;
 }
 
 /* slurmstepd reaps the last task and comes here at once. The thread may not have looked since then:

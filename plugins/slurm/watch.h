@@ -11,9 +11,7 @@
 #include "plugins/slurm/facts.h"
 #include "plugins/slurm/herald.h"
 #include "plugins/slurm/listener.h"
-
-#include <stdint.h>
-#include <sys/types.h>
+#include "plugins/slurm/notes.h"
 
 struct watch;
 
@@ -39,21 +37,8 @@ struct watched {
  */
 struct watch *watch_start(const struct watched *of, struct err *err);
 
-/**
- * Has a task's end watched, and the task end with slurmstepd; the first one's directory is that of
- * all. Waits until the server knows of all tasks of the node, within seconds.
- * @param slot its number on this node
- * @thread the task's process between fork and exec, as the user
- */
-void watch_task(const struct watch *watch, uint32_t slot, pid_t pid);
-
-/** The same for a task that no server serves, and that is told of the door.
- * @param why the user is to read; NULL: he does otherwise */
-void watch_unserved(const struct watch *watch, const char *why);
-
-/** Has the step ended, since a task cannot be served and the others would wait for it.
- * @param why as above @thread the task's process between fork and exec, as the user */
-void watch_refused(const struct watch *watch, const char *why);
+/** @return where tasks tell it of themselves @thread any */
+const struct notes *watch_notes(const struct watch *watch);
 
 /** Ends the thread and the server, and the step if that has died unnoticed and in use. Frees
  * @p watch, which may be NULL. */

@@ -276,25 +276,25 @@ static void test_shared_own(void **state)
     (void)state;
     assert_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
     assert_int_equal(pipe(pipes) | socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-    const int ends[][2] = {{pipes[0], pipes[1]},
+    const int both[][2] = {{pipes[0], pipes[1]},
                            {sockets[0], sockets[1]},
                            {terminal, open(ptsname(terminal), O_RDWR | O_NOCTTY)}};
     assert_true(outputs_read_home("o 12 2 slurm.1.0", &to));
     for (int i = 0; i < 3; i++) {
         char found[16] = "";
-        int shared = dup(ends[i][1]);
+        int shared = dup(both[i][1]);
         assert_int_equal(pipe(in), 0);
-        assert_true(outputs_add(outputs, 4, &to, (int[]){in[0], ends[i][1]}, 2));
+        assert_true(outputs_add(outputs, 4, &to, (int[]){in[0], both[i][1]}, 2));
         assert_int_equal(fcntl(shared, F_GETFL) & O_NONBLOCK, 0);
         assert_int_equal(write(in[1], "one\n", 4), 4);
         loop();
         answer(-1);
-        assert_true(read(ends[i][0], found, sizeof found) >= 4);
+        assert_true(read(both[i][0], found, sizeof found) >= 4);
         assert_memory_equal(found, "one", 3);
         close(shared);
         close(in[1]);
         loop();
-        close(ends[i][0]);
+        close(both[i][0]);
     }
     close(program);
 }
