@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>

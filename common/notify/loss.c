@@ -11,7 +11,6 @@
 
 #include <pmix.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Whom an event goes to. */
 enum { HERE = 1, ELSEWHERE = 2 };

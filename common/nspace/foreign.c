@@ -9,7 +9,6 @@
 #include "common/util/states.h"
 #include "common/util/text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static uint32_t release(unsigned major, unsigned minor, unsigned micro)

@@ -7,7 +7,6 @@
 
 #include "common/util/test_cmocka.h"
 
-#include <string.h>
 #include <time.h>
 
 enum { QUERY_S = 10 };

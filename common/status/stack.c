@@ -9,7 +9,6 @@
 #include "common/util/log.h"
 #include "common/util/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { FRAMES_MAX = 256, NAME_MAX_BYTES = 200, SHOWN_MAX = 24, SHOWN_FIRST = 8 };

@@ -13,7 +13,6 @@
 #include "common/util/text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #include "common/status/stats.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { NODES_MAX = 16 /* late nodes of each kind: each is some thirty series */ };
 

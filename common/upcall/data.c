@@ -9,7 +9,6 @@
 #include "common/upcall/upcall.h"
 
 #include <pmix.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
  */
 #include "common/nspace/infos.h"
 #include "common/upcall/collective.h"
-#include "common/util/log.h"
 
 #include <pmix.h>
 #include <stdlib.h>

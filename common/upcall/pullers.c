@@ -2,8 +2,6 @@
 /* The processes that are connected, and how many pulls there were before each. */
 #include "common/upcall/pullers.h"
 
-#include "common/util/log.h"
-
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>

@@ -16,8 +16,6 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
-#include <stdlib.h>
-
 void survive_check(struct collective *c)
 {
     char release[LIBRARY_TEXT_SIZE];

@@ -11,7 +11,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <pmix_server.h>
-#include <string.h>
 
 enum { LATER_MS = 60000 };
 

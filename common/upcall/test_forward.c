@@ -12,8 +12,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <pmix_server.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { NOTHING = 77, FROM = 3, TASKS = 2 };

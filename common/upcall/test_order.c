@@ -7,7 +7,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <pmix.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Not called. */

@@ -9,7 +9,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <pmix_server.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NOTHING = 77, BASE = 10, NODES = 2, TASKS = 4, ASKED_MAX = 8 };

@@ -5,8 +5,6 @@
 #include "common/util/shared_bytes.h"
 #include "common/util/test_cmocka.h"
 
-#include <string.h>
-
 /* A part that is most of the whole is held in it, and lives as long as its last owner; also a part
  * of a part. */
 static void a_large_part_is_held(void **state)

@@ -9,7 +9,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SILENT_REMEDY "look whether slurmd runs there, and restart it: systemctl restart slurmd"

@@ -8,7 +8,6 @@
 #include "common/util/log.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -23,7 +23,6 @@
 #include "plugins/flux/release.h"
 #include "plugins/flux/shell_session.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     MESSAGE_MAX = 16 << 20, /* bytes that are sent at once, unless one frame is longer */

@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 int step_run_read(uint32_t job, uint32_t step, struct step_run *run)
 {

@@ -18,7 +18,6 @@
 #include "plugins/slurm/test_munge.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -5,7 +5,6 @@
  */
 #include "plugins/slurm/herald.h"
 
-#include "common/transport/seal/load.h"
 #include "common/util/test_cmocka.h"
 #include "plugins/slurm/agent.h"
 #include "plugins/slurm/agent_call.h"

@@ -7,9 +7,6 @@
 #include "common/launch/boot.h"
 #include "common/util/test_cmocka.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { BASE = 100 };
 
 static struct rm rm;

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NODES = 4, WAIT_MS = 30000, ROUNDS = 20, FRAME_BYTES = 4 + 8 + 4 + 8 + 1 };

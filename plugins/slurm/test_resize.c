@@ -12,12 +12,10 @@
 #include "plugins/slurm/alloc_wire.h"
 #include "plugins/slurm/resize_words.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 30000, JOB = 4711, EXPANDER = 4712 };

@@ -12,7 +12,6 @@
 #include "plugins/slurm/spawn_srun.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

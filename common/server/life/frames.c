@@ -23,7 +23,6 @@
 #include "common/view/view.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 enum { TELL_MAX = 512 };
 

@@ -11,7 +11,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 enum { NNODES = 3, FOREIGN = 4 /* a handle of another step's server */ };

@@ -11,7 +11,6 @@
 #include "muster_version.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NODES = 3, FOREIGN = NODES /* the handle of another step's first server */ };

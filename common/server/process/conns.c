@@ -4,7 +4,6 @@
 #include "common/server/process/conns.h"
 
 #include "common/server/process/rounds.h"
-#include "common/util/log.h"
 #include "common/util/proctab.h"
 #include "common/util/states.h"
 

@@ -10,7 +10,6 @@
 #include <pmix_common.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { WAITERS_MAX = 64 /* a step has one spawner; who asks for more is wrong */ };
 

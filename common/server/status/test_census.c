@@ -8,7 +8,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

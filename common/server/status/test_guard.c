@@ -9,7 +9,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #include "common/server/steps/seek.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct seeks {
     struct seek_env env;

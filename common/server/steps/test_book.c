@@ -7,7 +7,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct procset set_of(const char *nspace, uint32_t last, const char *other)

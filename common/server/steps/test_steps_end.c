@@ -16,7 +16,6 @@
 #include "common/view/view.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { OTHERS = 2 /* servers of the other step */ };

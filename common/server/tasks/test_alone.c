@@ -6,7 +6,6 @@
 
 #include "common/util/test_cmocka.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -9,7 +9,6 @@
 #include "common/util/test_cmocka.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <pmix_common.h>
