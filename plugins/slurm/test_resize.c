@@ -10,7 +10,6 @@
 #include "common/util/log.h"
 #include "common/util/test_cmocka.h"
 #include "plugins/slurm/alloc_wire.h"
-#include "plugins/slurm/resize_words.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -464,26 +463,6 @@ static void srun_ends(void **state)
     end();
 }
 
-static void what_scontrol_shows(void **state)
-{
-    struct resize_job job;
-    (void)state;
-    assert_true(resize_learn("JobId=1 RunTime=00:00:30 TimeLimit=01:00:00 Partition=own QOS=high "
-                             "Account=(null) OverSubscribe=NO Exclusive=NO",
-                             &job));
-    assert_false(job.whole);
-    assert_int_equal(job.minutes, 59);
-    assert_string_equal(job.qos, "high");
-    assert_string_equal(job.account, "");
-    assert_true(resize_learn("JobId=1 RunTime=00:00:30 TimeLimit=UNLIMITED Partition=own QOS=N/A "
-                             "Account=a OverSubscribe=NO Exclusive=NODE",
-                             &job));
-    assert_true(job.whole);
-    assert_int_equal(job.minutes, 0);
-    assert_string_equal(job.qos, "");
-    assert_false(resize_learn("slurm_load_jobs error: Invalid job id specified", &job));
-}
-
 int main(int argc, char **argv)
 {
     static const char *const commands[] = {"salloc", "scontrol", "scancel"};
@@ -504,7 +483,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_request_has_a_time),
         cmocka_unit_test(the_expander_of_a_killed_salloc_is_cancelled),
         cmocka_unit_test(srun_ends),
-        cmocka_unit_test(what_scontrol_shows),
     };
     if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0 || mkdtemp(dir) == NULL)
         return 1;
