@@ -22,8 +22,9 @@ static void check_good(const struct boot *boot, const uint8_t *data, size_t len)
         uint32_t node;
         FUZZ_CHECK(nspace_node(ns, boot->nspace, rank, &node) == 0 && node < boot->nnodes);
         FUZZ_CHECK(boot->nodes[node].ranks[ns->local_of[rank]] == rank);
-        struct boot_app app = boot_app(boot, boot->nodes[node].app);
-        FUZZ_CHECK(boot->nodes[node].app < boot_napps(boot));
+        uint32_t first, number = boot_app_of(boot, rank, &first);
+        struct boot_app app = boot_app(boot, number);
+        FUZZ_CHECK(number < boot_napps(boot) && app.first == first);
         FUZZ_CHECK(app.nnodes > 0 && rank >= app.first && rank - app.first < app.ntasks);
     }
     nspace_free(ns);
@@ -45,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 static void seed(uint32_t nnodes, uint32_t tasks_each, const char *setting, bool apps)
 {
     struct boot_node nodes[4];
-    uint32_t ranks[64];
+    uint32_t ranks[64], counts[4];
     struct boot_setting settings[] = {{"backend", "slurm"}, {"socket", (char *)setting}};
     struct boot boot = {.session = "4711",
                         .nspace = "slurm.4711.0",
@@ -55,11 +56,14 @@ static void seed(uint32_t nnodes, uint32_t tasks_each, const char *setting, bool
                         .nnodes = nnodes,
                         .ntasks = nnodes * tasks_each,
                         .nodes = nodes,
+                        .napps = apps ? nnodes : 0,
+                        .apps = counts,
                         .nsettings = setting != NULL ? 2 : 0,
                         .settings = settings};
     struct wire_out out = {0};
     for (uint32_t i = 0; i < nnodes; i++) {
-        nodes[i] = (struct boot_node){"c07", tasks_each, ranks + i * tasks_each, 0, apps ? i : 0};
+        nodes[i] = (struct boot_node){"c07", tasks_each, ranks + i * tasks_each, 0};
+        counts[i] = tasks_each;
         for (uint32_t k = 0; k < tasks_each; k++)
             nodes[i].ranks[k] = apps ? i * tasks_each + k : k * nnodes + i;
     }

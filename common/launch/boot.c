@@ -5,10 +5,9 @@
  *     boot message   str  version of muster, u32 FRAME_PROTOCOL: the same at both ends
  *                    str  session, nspace, label, tmpdir
  *                    u64  run, u32 node
- *                    u32  nnodes, then for each: str name, u32 application, u32 ntasks,
- *                         ntasks × u32 rank
+ *                    u32  nnodes, then for each: str name, u32 ntasks, ntasks × u32 rank
  *                    u32  ntasks of the step
- *                    u32  napps, 0 where the nodes' applications tell all; then napps × u32 tasks
+ *                    u32  napps, 0 for one application of all tasks; then napps × u32 tasks
  *                    u32  nsettings, then for each: str key, str value
  *                    str  the RM's name, release and cluster, nodes of the allocation
  *                    u32  nodes of the allocation, slots of the allocation
@@ -55,7 +54,6 @@ void boot_write(const struct boot *boot, struct wire_out *out)
     for (uint32_t i = 0; i < boot->nnodes; i++) {
         const struct boot_node *node = &boot->nodes[i];
         wire_put_str(out, node->name);
-        wire_put_u32(out, node->app);
         wire_put_u32(out, node->ntasks);
         for (uint32_t k = 0; k < node->ntasks; k++)
             wire_put_u32(out, node->ranks[k]);
@@ -117,58 +115,64 @@ static int read_version(struct wire_in *in, bool same, struct err *err)
     return 0;
 }
 
-static int read_head(struct boot *boot, struct wire_in *in, struct err *err)
+static void read_nodes(struct boot *boot, struct wire_in *in)
 {
-    boot->session = wire_get_strdup(in, NAME_MAX_LEN);
-    boot->nspace = wire_get_strdup(in, NAME_MAX_LEN);
-    boot->label = wire_get_strdup(in, NAME_MAX_LEN);
-    boot->tmpdir = wire_get_strdup(in, VALUE_MAX_LEN);
-    boot->run = wire_get_u64(in);
-    boot->node = wire_get_u32(in);
-    if (in->bad)
-        return err_set(err, "the boot message is cut short in its head");
+    boot->nnodes = wire_get_count(in, 8);
+    boot->nodes = calloc(boot->nnodes + 1, sizeof *boot->nodes);
+    for (uint32_t i = 0; i < boot->nnodes; i++) {
+        struct boot_node *node = &boot->nodes[i];
+        node->name = wire_get_strdup(in, NAME_MAX_LEN);
+        node->ntasks = wire_get_count(in, 4);
+        node->ranks = calloc(node->ntasks + 1, sizeof *node->ranks);
+        for (uint32_t k = 0; k < node->ntasks; k++)
+            node->ranks[k] = wire_get_u32(in);
+    }
+    boot->ntasks = wire_get_u32(in);
+}
+
+static void read_apps(struct boot *boot, struct wire_in *in)
+{
+    boot->napps = wire_get_count(in, 4);
+    boot->apps = calloc(boot->napps + 1, sizeof *boot->apps);
+    for (uint32_t i = 0; i < boot->napps; i++)
+        boot->apps[i] = wire_get_u32(in);
+}
+
+static void read_settings(struct boot *boot, struct wire_in *in)
+{
+    boot->nsettings = wire_get_count(in, 8);
+    boot->settings = calloc(boot->nsettings + 1, sizeof *boot->settings);
+    for (uint32_t i = 0; i < boot->nsettings; i++) {
+        boot->settings[i].key = wire_get_strdup(in, NAME_MAX_LEN);
+        boot->settings[i].value = wire_get_strdup(in, LIST_MAX_LEN);
+    }
+}
+
+static void read_allocation(struct boot *boot, struct wire_in *in)
+{
+    struct boot_allocation *alloc = &boot->allocation;
+    alloc->rm = wire_get_strdup(in, NAME_MAX_LEN);
+    alloc->rm_version = wire_get_strdup(in, NAME_MAX_LEN);
+    alloc->cluster = wire_get_strdup(in, NAME_MAX_LEN);
+    alloc->nodes = wire_get_strdup(in, LIST_MAX_LEN);
+    alloc->nnodes = wire_get_u32(in);
+    alloc->slots = wire_get_u32(in);
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        boot->nodes[i].slots = wire_get_u32(in);
+}
+
+static int check_names(const struct boot *boot, struct err *err)
+{
     if (!name_ok(boot->session) || !name_ok(boot->nspace) || !name_ok(boot->label))
         return err_set(err, "the boot message has no proper session, namespace or label");
     if (boot->tmpdir[0] != '/')
         return err_set(err, "the boot message has no absolute path of a temporary directory");
-    return 0;
-}
-
-static int read_node(struct boot_node *node, struct wire_in *in, struct err *err)
-{
-    node->name = wire_get_strdup(in, NAME_MAX_LEN);
-    node->app = wire_get_u32(in);
-    node->ntasks = wire_get_count(in, 4);
-    if (in->bad)
-        return err_set(err, "the boot message is cut short in its nodes");
-    if (!name_ok(node->name))
-        return err_set(err, "the boot message has a node without a proper name");
-    node->ranks = calloc(node->ntasks ? node->ntasks : 1, sizeof *node->ranks);
-    if (node->ranks == NULL)
-        return err_set(err, "out of memory");
-    for (uint32_t k = 0; k < node->ntasks; k++)
-        node->ranks[k] = wire_get_u32(in);
-    return 0;
-}
-
-static int read_nodes(struct boot *boot, struct wire_in *in, struct err *err)
-{
-    boot->nnodes = wire_get_count(in, 12);
-    if (in->bad || boot->nnodes == 0) {
-        boot->nnodes = 0;
-        return err_set(err, "the boot message has no nodes, or more than it has room for");
-    }
     if (boot->node >= boot->nnodes)
         return err_set(err, "the boot message names node %u of %u", boot->node, boot->nnodes);
-    boot->nodes = calloc(boot->nnodes, sizeof *boot->nodes);
-    if (boot->nodes == NULL)
-        return err_set(err, "out of memory");
-    for (uint32_t i = 0; i < boot->nnodes; i++) {
-        if (read_node(&boot->nodes[i], in, err) < 0)
-            return -1;
-    }
-    boot->ntasks = wire_get_u32(in);
-    return in->bad ? err_set(err, "the boot message is cut short behind its nodes") : 0;
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        if (!name_ok(boot->nodes[i].name))
+            return err_set(err, "the boot message has a node without a proper name");
+    return 0;
 }
 
 /* Every rank of 0 to ntasks - 1 lives on one node. */
@@ -183,8 +187,6 @@ static int check_ranks(const struct boot *boot, struct err *err)
                        (unsigned long long)total, boot->ntasks);
     /* total ranks were in the message, so this is no larger than what was received */
     unsigned char *seen = calloc(boot->ntasks, 1);
-    if (seen == NULL)
-        return err_set(err, "out of memory");
     for (uint32_t i = 0; i < boot->nnodes && rc == 0; i++) {
         const struct boot_node *node = &boot->nodes[i];
         for (uint32_t k = 0; k < node->ntasks && rc == 0; k++) {
@@ -197,38 +199,6 @@ static int check_ranks(const struct boot *boot, struct err *err)
     return rc;
 }
 
-static int read_settings(struct boot *boot, struct wire_in *in, struct err *err)
-{
-    uint32_t n = wire_get_count(in, 8);
-    if (in->bad)
-        return err_set(err, "the boot message has more settings than it has room for");
-    boot->settings = calloc(n ? n : 1, sizeof *boot->settings);
-    if (boot->settings == NULL)
-        return err_set(err, "out of memory");
-    boot->nsettings = n;
-    for (uint32_t i = 0; i < n; i++) {
-        boot->settings[i].key = wire_get_strdup(in, NAME_MAX_LEN);
-        boot->settings[i].value = wire_get_strdup(in, LIST_MAX_LEN);
-        if (in->bad)
-            return err_set(err, "the boot message is cut short in its settings");
-    }
-    return 0;
-}
-
-static int read_allocation(struct boot *boot, struct wire_in *in, struct err *err)
-{
-    struct boot_allocation *alloc = &boot->allocation;
-    alloc->rm = wire_get_strdup(in, NAME_MAX_LEN);
-    alloc->rm_version = wire_get_strdup(in, NAME_MAX_LEN);
-    alloc->cluster = wire_get_strdup(in, NAME_MAX_LEN);
-    alloc->nodes = wire_get_strdup(in, LIST_MAX_LEN);
-    alloc->nnodes = wire_get_u32(in);
-    alloc->slots = wire_get_u32(in);
-    for (uint32_t i = 0; i < boot->nnodes; i++)
-        boot->nodes[i].slots = wire_get_u32(in);
-    return in->bad ? err_set(err, "the boot message is cut short in its allocation") : 0;
-}
-
 /* @return whether they are as many tasks as the step has */
 static bool apps_fit(const struct boot *boot)
 {
@@ -238,70 +208,7 @@ static bool apps_fit(const struct boot *boot)
             return false;
         sum += boot->apps[i];
     }
-    return sum == boot->ntasks;
-}
-
-static int read_apps(struct boot *boot, struct wire_in *in, struct err *err)
-{
-    uint32_t n = wire_get_count(in, 4);
-    if (n == 0)
-        return in->bad ? err_set(err, "the boot message is cut short in its applications") : 0;
-    boot->apps = calloc(n, sizeof *boot->apps);
-    if (boot->apps == NULL)
-        return err_set(err, "out of memory");
-    boot->napps = n;
-    for (uint32_t i = 0; i < n; i++)
-        boot->apps[i] = wire_get_u32(in);
-    if (in->bad || !apps_fit(boot) || boot->nodes[boot->nnodes - 1].app != 0)
-        return err_set(err, "the boot message has applications that do not fit its tasks");
-    return 0;
-}
-
-void boot_take_apps(struct boot *boot)
-{
-    const char *text = boot_setting(boot, "apps");
-    size_t n = 1;
-    char *end;
-    for (const char *p = text; p != NULL && *p != '\0'; p++)
-        n += *p == ',';
-    if (text == NULL || boot->napps > 0 || n > boot->ntasks ||
-        boot->nodes[boot->nnodes - 1].app != 0)
-        return;
-    boot->apps = calloc(n, sizeof *boot->apps);
-    for (; boot->apps != NULL; text = end + 1) {
-        unsigned long tasks = strtoul(text, &end, 10);
-        boot->apps[boot->napps++] = tasks <= boot->ntasks ? (uint32_t)tasks : 0;
-        if (*end != ',' || boot->napps == n)
-            break;
-    }
-    if (boot->apps != NULL && apps_fit(boot))
-        return;
-    free(boot->apps);
-    boot->apps = NULL;
-    boot->napps = 0;
-}
-
-/* Applications are numbered from 0 in the order of the nodes, and the ranks of one follow those of
- * the one before. */
-static int check_apps(const struct boot *boot, struct err *err)
-{
-    struct boot_app app = {0};
-    for (uint32_t i = 0; i < boot->nnodes; i++) {
-        const struct boot_node *node = &boot->nodes[i];
-        uint32_t before = i > 0 ? boot->nodes[i - 1].app : 0;
-        if (node->app != before && (i == 0 || node->app != before + 1))
-            return err_set(err, "the boot message has application %u out of order", node->app);
-        if (i == 0 || node->app != before)
-            app = boot_app(boot, node->app);
-        if (app.ntasks == 0)
-            return err_set(err, "the boot message has application %u without tasks", node->app);
-        for (uint32_t k = 0; k < node->ntasks; k++) {
-            if (node->ranks[k] - app.first >= app.ntasks)
-                return err_set(err, "the boot message has rank %u out of application %u's",
-                               node->ranks[k], node->app);
-        }
-    }
-    return 0;
+    return sum == boot->ntasks || boot->napps == 0;
 }
 
 static int read_boot(struct boot *boot, const void *data, size_t len, bool same, struct err *err)
@@ -309,14 +216,25 @@ static int read_boot(struct boot *boot, const void *data, size_t len, bool same,
     struct wire_in in;
     *boot = (struct boot){0};
     wire_in_init(&in, data, len);
-    if (read_version(&in, same, err) < 0 || read_head(boot, &in, err) < 0 ||
-        read_nodes(boot, &in, err) < 0 || check_ranks(boot, err) < 0 || check_apps(boot, err) < 0 ||
-        read_apps(boot, &in, err) < 0 || read_settings(boot, &in, err) < 0 ||
-        read_allocation(boot, &in, err) < 0)
+    if (read_version(&in, same, err) < 0)
         return -1;
+    boot->session = wire_get_strdup(&in, NAME_MAX_LEN);
+    boot->nspace = wire_get_strdup(&in, NAME_MAX_LEN);
+    boot->label = wire_get_strdup(&in, NAME_MAX_LEN);
+    boot->tmpdir = wire_get_strdup(&in, VALUE_MAX_LEN);
+    boot->run = wire_get_u64(&in);
+    boot->node = wire_get_u32(&in);
+    read_nodes(boot, &in);
+    read_apps(boot, &in);
+    read_settings(boot, &in);
+    read_allocation(boot, &in);
     if (!wire_end(&in))
-        return err_set(err, "the boot message is longer than its content");
-    return 0;
+        return err_set(err, "the boot message is cut short, or longer than its content");
+    if (check_names(boot, err) < 0 || check_ranks(boot, err) < 0)
+        return -1;
+    return apps_fit(boot)
+               ? 0
+               : err_set(err, "the boot message has applications that do not fit its tasks");
 }
 
 int boot_read(struct boot *boot, const void *data, size_t len, struct err *err)
@@ -329,56 +247,63 @@ int boot_read_nspace(struct boot *boot, const void *data, size_t len, struct err
     return read_boot(boot, data, len, false, err);
 }
 
-uint32_t boot_napps(const struct boot *boot)
+void boot_take_apps(struct boot *boot)
 {
-    return boot->napps > 0 ? boot->napps : boot->nodes[boot->nnodes - 1].app + 1;
+    const char *text = boot_setting(boot, "apps");
+    struct boot told = {.ntasks = boot->ntasks};
+    size_t n = 1;
+    char *end;
+    for (const char *p = text; p != NULL && *p != '\0'; p++)
+        n += *p == ',';
+    if (text == NULL || boot->napps > 1 || n > boot->ntasks)
+        return;
+    told.apps = calloc(n, sizeof *told.apps);
+    for (;; text = end + 1) {
+        unsigned long tasks = strtoul(text, &end, 10);
+        told.apps[told.napps++] = tasks <= boot->ntasks ? (uint32_t)tasks : 0;
+        if (*end != ',' || told.napps == n)
+            break;
+    }
+    if (!apps_fit(&told)) {
+        free(told.apps);
+        return;
+    }
+    free(boot->apps);
+    boot->apps = told.apps;
+    boot->napps = told.napps;
 }
 
-uint32_t boot_app_of(const struct boot *boot, uint32_t node, uint32_t rank, uint32_t *first)
+uint32_t boot_napps(const struct boot *boot)
 {
+    return boot->napps > 0 ? boot->napps : 1;
+}
+
+uint32_t boot_app_of(const struct boot *boot, uint32_t rank, uint32_t *first)
+{
+    uint32_t app = 0;
     *first = 0;
-    if (boot->napps == 0) {
-        *first = boot_app(boot, boot->nodes[node].app).first;
-        return boot->nodes[node].app;
-    }
-    for (uint32_t app = 0;; app++) {
-        if (app + 1 == boot->napps || rank - *first < boot->apps[app])
-            return app;
+    for (; app + 1 < boot->napps && rank - *first >= boot->apps[app]; app++)
         *first += boot->apps[app];
-    }
+    return app;
 }
 
 bool boot_app_on(const struct boot *boot, uint32_t app, uint32_t node)
 {
     const struct boot_node *on = &boot->nodes[node];
+    bool found = boot->napps <= 1;
     uint32_t first;
-    if (boot->napps == 0)
-        return on->app == app;
-    for (uint32_t k = 0; k < on->ntasks; k++)
-        if (boot_app_of(boot, node, on->ranks[k], &first) == app)
-            return true;
-    return false;
+    for (uint32_t k = 0; k < on->ntasks && !found; k++)
+        found = boot_app_of(boot, on->ranks[k], &first) == app;
+    return found;
 }
 
 struct boot_app boot_app(const struct boot *boot, uint32_t app)
 {
-    struct boot_app found = {0};
-    if (boot->napps > 0) {
-        for (uint32_t i = 0; i < app; i++)
-            found.first += boot->apps[i];
-        found.ntasks = boot->apps[app];
-        for (uint32_t i = 0; i < boot->nnodes; i++)
-            found.nnodes += boot_app_on(boot, app, i);
-        return found;
-    }
-    for (uint32_t i = 0; i < boot->nnodes && boot->nodes[i].app <= app; i++) {
-        if (boot->nodes[i].app < app) {
-            found.first += boot->nodes[i].ntasks;
-        } else {
-            found.nnodes++;
-            found.ntasks += boot->nodes[i].ntasks;
-        }
-    }
+    struct boot_app found = {.ntasks = boot->napps > 0 ? boot->apps[app] : boot->ntasks};
+    for (uint32_t i = 0; i < app; i++)
+        found.first += boot->apps[i];
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        found.nnodes += boot_app_on(boot, app, i);
     return found;
 }
 

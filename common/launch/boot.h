@@ -75,13 +75,12 @@ enum {
     BOOT_ARGV_MAX = 64 << 10, /**< bytes of an application's arguments, joined */
 };
 
-/** One node of the step. Nodes stand by application, so that those of one are in a row. */
+/** One node of the step. */
 struct boot_node {
     char *name;      /**< the RM's name of the node */
     uint32_t ntasks; /**< length of ranks */
     uint32_t *ranks; /**< ascending local order: slot → rank in the namespace */
     uint32_t slots;  /**< processors here that the allocation has; 0: not known */
-    uint32_t app;    /**< the application that all its tasks are of, from 0 */
 };
 
 /** The allocation that the step runs in. */
@@ -146,9 +145,8 @@ struct boot {
     uint32_t node; /**< index of this node in nodes */
     uint32_t nnodes, ntasks;
     struct boot_node *nodes;
-    uint32_t napps; /**< length of apps; 0: boot_node::app tells all */
-    uint32_t *apps; /**< tasks of each application, in the order of ranks: those of a spawned step
-                       share nodes */
+    uint32_t napps; /**< length of apps; 0: one application of all tasks */
+    uint32_t *apps; /**< tasks of each application, in the order of ranks */
     struct boot_allocation allocation;
     uint32_t nsettings;
     struct boot_setting *settings; /**< for the RM back end */
@@ -171,8 +169,8 @@ void boot_replace(struct boot *boot, const char *key, const char *value);
  * every server of the step. */
 void boot_write_nspace(const struct boot *boot, struct wire_out *out);
 
-/** Reads what boot_write() wrote and checks it: every rank once, indices in range, applications in
- * order.
+/** Reads what boot_write() wrote and checks it: every rank once, indices in range, applications of
+ * all tasks.
  * @param boot filled in; boot_free() it also after an error
  * @return 0, or -1 with the reason in @p err */
 int boot_read(struct boot *boot, const void *data, size_t len, struct err *err);
@@ -188,14 +186,12 @@ struct boot_app {
     uint32_t ntasks;
 };
 
-/** Sets boot::apps from the setting "apps", "TASKS,TASKS,…", which is the user's word. Without that
- * setting, or when it is of another number of tasks, the step keeps the one application of each
- * node. */
+/** Sets boot::apps from the setting "apps", "TASKS,TASKS,…", which is the user's word. Not
+ * where the launcher itself knows of several, or when it is of another number of tasks. */
 void boot_take_apps(struct boot *boot);
 
-/** @return the application of a task, and in @p first its lowest rank
- * @param node which the task is on */
-uint32_t boot_app_of(const struct boot *boot, uint32_t node, uint32_t rank, uint32_t *first);
+/** @return the application of a task, and in @p first its lowest rank */
+uint32_t boot_app_of(const struct boot *boot, uint32_t rank, uint32_t *first);
 
 /** @return whether tasks of application @p app are on @p node */
 bool boot_app_on(const struct boot *boot, uint32_t app, uint32_t node);

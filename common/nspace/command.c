@@ -17,7 +17,8 @@
 static void describe(struct infos *list, const struct nspace *ns, const char *key, const char *text)
 {
     struct infos array = {0};
-    infos_u32(&array, PMIX_APPNUM, boot_here(ns->boot)->app);
+    uint32_t first;
+    infos_u32(&array, PMIX_APPNUM, boot_app_of(ns->boot, boot_here(ns->boot)->ranks[0], &first));
     infos_str(&array, key, text);
     infos_array(list, PMIX_APP_INFO_ARRAY, &array);
 }
@@ -62,10 +63,21 @@ static void register_argv(const struct nspace *ns, const char *argv)
         on_registered(rc, list);
 }
 
+/* Whether tasks of several applications are here. */
+static bool is_mixed(const struct boot *boot)
+{
+    const struct boot_node *here = boot_here(boot);
+    uint32_t first;
+    for (uint32_t k = 1; k < here->ntasks; k++)
+        if (boot_app_of(boot, here->ranks[k], &first) != boot_app_of(boot, here->ranks[0], &first))
+            return true;
+    return false;
+}
+
 void command_argv(const struct nspace *ns, pid_t pid)
 {
     char *argv = cmdline_read(pid, BOOT_ARGV_MAX);
-    if (ns->boot->napps > 1)
+    if (is_mixed(ns->boot))
         log_debug("the command lines of several applications on a node are not looked for");
     else if (argv != NULL)
         register_argv(ns, argv);

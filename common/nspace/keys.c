@@ -259,13 +259,11 @@ static void put_ranks(struct infos *array, const struct boot *boot, uint32_t ran
 }
 
 static void put_proc(struct infos *list, const struct boot *boot, uint32_t node, uint32_t slot,
-                     const struct boot_app *app, bool brief)
+                     bool brief)
 {
     struct infos array = {0};
-    uint32_t rank = boot->nodes[node].ranks[slot], first = app->first,
-             number = boot->nodes[node].app;
-    if (boot->napps > 0)
-        number = boot_app_of(boot, node, rank, &first);
+    uint32_t rank = boot->nodes[node].ranks[slot], first;
+    uint32_t number = boot_app_of(boot, rank, &first);
     infos_rank(&array, PMIX_RANK, rank); /* libpmix takes the first for itself */
     put_place(&array, boot, node, number);
     if (!brief || node == boot->node)
@@ -278,11 +276,8 @@ static void put_proc(struct infos *list, const struct boot *boot, uint32_t node,
 void keys_describe_rank(struct infos *list, const struct nspace *ns, uint32_t rank)
 {
     const struct boot *boot = ns->boot;
-    uint32_t node = ns->node_of[rank], first = 0;
-    if (boot->napps > 0)
-        boot_app_of(boot, node, rank, &first);
-    else
-        first = boot_app(boot, boot->nodes[node].app).first;
+    uint32_t first;
+    boot_app_of(boot, rank, &first);
     put_ranks(list, boot, rank, ns->local_of[rank], first);
 }
 
@@ -311,15 +306,11 @@ uint32_t keys_describe_nodes(struct infos *list, const struct nspace *ns, uint32
                              size_t most, bool brief)
 {
     const struct boot *boot = ns->boot;
-    struct boot_app app = {0};
     uint32_t i;
     for (i = first; i < boot->nnodes && (i == first || list->n < most); i++) {
-        const struct boot_node *node = &boot->nodes[i];
-        if (i == first || node->app != boot->nodes[i - 1].app)
-            app = boot_app(boot, node->app);
         put_node(list, boot, i);
-        for (uint32_t k = 0; k < node->ntasks; k++)
-            put_proc(list, boot, i, k, &app, brief);
+        for (uint32_t k = 0; k < boot->nodes[i].ntasks; k++)
+            put_proc(list, boot, i, k, brief);
     }
     return i;
 }

@@ -16,7 +16,7 @@ static void check_anl(const char *where, const char *expected)
 {
     uint32_t ranks[NODES][TASKS];
     struct boot_node nodes[NODES] = {
-        {"c01", 0, ranks[0], 0, 0}, {"c02", 0, ranks[1], 0, 0}, {"c03", 0, ranks[2], 0, 0}};
+        {"c01", 0, ranks[0], 0}, {"c02", 0, ranks[1], 0}, {"c03", 0, ranks[2], 0}};
     struct boot boot = {.nnodes = NODES, .nodes = nodes, .ntasks = (uint32_t)strlen(where)};
     for (uint32_t rank = 0; rank < boot.ntasks; rank++) {
         struct boot_node *node = &nodes[where[rank] - '0'];
@@ -58,9 +58,9 @@ static void anl_of_arbitrary_layouts(void **state)
 
 static void ranks_and_nodes(void **state)
 {
-    uint32_t r0[] = {0, 3}, r1[] = {1, 2};
-    struct boot_node nodes[] = {{"c01", 2, r0, 0, 0}, {"c02", 2, r1, 0, 1}};
-    struct boot boot = {.nnodes = 2, .nodes = nodes, .ntasks = 4};
+    uint32_t r0[] = {0, 3}, r1[] = {1, 2}, apps[] = {1, 2, 1};
+    struct boot_node nodes[] = {{"c01", 2, r0, 0}, {"c02", 2, r1, 0}};
+    struct boot boot = {.nnodes = 2, .nodes = nodes, .ntasks = 4, .napps = 3, .apps = apps};
     char *ranks = map_ranks(&nodes[0]), *names = map_nodes(&boot, MAP_ALL_APPS),
          *second = map_nodes(&boot, 1);
     (void)state;

@@ -13,7 +13,7 @@
 /* Three nodes with tasks, one without; the ranks are placed cyclically. */
 static uint32_t r0[] = {0, 3, 6}, r1[] = {1, 4}, r3[] = {2, 5};
 static struct boot_node nodes[] = {
-    {"c07", 3, r0, 0, 0}, {"c08", 2, r1, 0, 0}, {"c09", 0, NULL, 0, 0}, {"c10", 2, r3, 0, 0}};
+    {"c07", 3, r0, 0}, {"c08", 2, r1, 0}, {"c09", 0, NULL, 0}, {"c10", 2, r3, 0}};
 static const struct boot boot = {
     .nspace = "slurm.4711.0", .label = "4711.0", .nnodes = 4, .ntasks = 7, .nodes = nodes};
 

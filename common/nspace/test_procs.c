@@ -11,7 +11,7 @@
 #include <pmix.h>
 
 static uint32_t r0[] = {0, 2}, r1[] = {1};
-static struct boot_node nodes[] = {{"c07", 2, r0, 0, 0}, {"c08", 1, r1, 0, 0}};
+static struct boot_node nodes[] = {{"c07", 2, r0, 0}, {"c08", 1, r1, 0}};
 static const struct boot boot = {
     .nspace = "slurm.4711.0", .label = "4711.0", .nnodes = 2, .ntasks = 3, .nodes = nodes};
 

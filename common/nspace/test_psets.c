@@ -18,17 +18,21 @@ static struct boot *make(uint32_t napps, const char *text)
     static uint32_t ranks[TASKS] = {0, 1, 2, 3, 4, 5, 6, 7};
     static struct boot_node nodes[4];
     static struct boot_setting setting;
+    static uint32_t apps[4];
     static struct boot boot;
     setting = (struct boot_setting){BOOT_PSETS, (char *)text};
     boot = (struct boot){.nspace = "slurm.1.0",
                          .nodes = nodes,
                          .nnodes = 4,
                          .ntasks = TASKS,
+                         .napps = napps,
+                         .apps = apps,
                          .settings = &setting,
                          .nsettings = text != NULL};
     for (uint32_t i = 0; i < 4; i++)
-        nodes[i] = (struct boot_node){
-            .name = "n", .ntasks = 2, .ranks = ranks + 2 * i, .app = i * napps / 4};
+        nodes[i] = (struct boot_node){.name = "n", .ntasks = 2, .ranks = ranks + 2 * i};
+    for (uint32_t i = 0; i < napps; i++)
+        apps[i] = TASKS / napps;
     return &boot;
 }
 

@@ -50,9 +50,8 @@ static void mark_all(struct query *q, const struct query_item *item, const struc
 
 static void mark_apps(struct query *q, const struct query_item *item, const struct nspace *ns)
 {
-    for (uint32_t i = 0; i < ns->boot->nnodes; i++)
-        if (i == 0 || ns->boot->nodes[i].app != ns->boot->nodes[i - 1].app)
-            mark(q, item, ns->base + i);
+    for (uint32_t app = 0; app < boot_napps(ns->boot); app++)
+        mark(q, item, ns->base + ns->node_of[boot_app(ns->boot, app).first]);
 }
 
 /* Finds the servers that an item needs. */

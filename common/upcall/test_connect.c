@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 static uint32_t r0[] = {0};
-static struct boot_node nodes[] = {{"c01", 1, r0, 0, 0}};
+static struct boot_node nodes[] = {{"c01", 1, r0, 0}};
 static struct server server;
 static struct collective *collective;
 static struct spread_wait *waits; /* until the servers of the step know the namespaces */

@@ -515,8 +515,7 @@ static const char *daemons(pmix_rank_t rank, const char *per)
 static void test_daemons(void **state)
 {
     uint32_t ranks[] = {0, 1, 2}, node_of[] = {0, 0, 2};
-    struct boot_node there[] = {
-        {"c1", 2, ranks, 0, 0}, {"c2", 0, NULL, 0, 0}, {"c3", 1, ranks + 2, 0, 0}};
+    struct boot_node there[] = {{"c1", 2, ranks, 0}, {"c2", 0, NULL, 0}, {"c3", 1, ranks + 2, 0}};
     struct boot boot = {.nnodes = 3, .nodes = there, .ntasks = 3};
     const struct nspace ns = {.boot = &boot, .node_of = node_of};
     pmix_proc_t nobody = {0};

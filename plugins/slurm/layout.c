@@ -48,11 +48,12 @@ static int fill_node(struct boot_node *node, char *name, const uint32_t *ranks, 
 
 /* Takes the next of hosts as the next node. */
 static int add_node(struct facts *facts, const struct slurm_abi_step_layout *layout, uint32_t i,
-                    void *hosts, uint32_t app, struct err *err)
+                    void *hosts, struct err *err)
 {
     struct boot *boot = &facts->boot;
     struct boot_node *node = &boot->nodes[boot->nnodes++];
-    *node = (struct boot_node){.app = app};
+    uint32_t first;
+    *node = (struct boot_node){.name = NULL};
     if (fill_node(node, slurm_abi_hostlist_shift(hosts), layout->tids[i], layout->tasks[i],
                   boot->ntasks) < 0)
         return err_set(err, "the layout of step %u.%u has fewer nodes than it says", facts->job,
@@ -63,18 +64,20 @@ static int add_node(struct facts *facts, const struct slurm_abi_step_layout *lay
         return err_set(err,
                        "node %s is in components %u and %u of step %u.%u: muster serves one "
                        "component on a node",
-                       facts->node, boot_here(boot)->app, app, facts->job, facts->step);
+                       facts->node, boot_app_of(boot, boot_here(boot)->ranks[0], &first),
+                       boot->napps - 1, facts->job, facts->step);
     boot->node = boot->nnodes - 1;
     return 0;
 }
 
-/* Appends the nodes of a layout, in the order of its host list, as application app; its tasks are
- * counted on from those before. */
-static int add_layout(struct facts *facts, const struct slurm_abi_step_layout *layout, uint32_t app,
+/* Appends the nodes of a layout, in the order of its host list, as the next application; its tasks
+ * are counted on from those before. */
+static int add_layout(struct facts *facts, const struct slurm_abi_step_layout *layout,
                       struct err *err)
 {
     struct boot *boot = &facts->boot;
     struct boot_node *nodes;
+    uint32_t *apps;
     int rc = 0;
     if (!layout->node_list || !layout->tasks || !layout->tids || layout->node_cnt == 0)
         return err_set(err, "the layout of step %u.%u that slurmctld gives has no nodes",
@@ -82,11 +85,16 @@ static int add_layout(struct facts *facts, const struct slurm_abi_step_layout *l
     nodes = realloc(boot->nodes, ((size_t)boot->nnodes + layout->node_cnt) * sizeof(*nodes));
     if (nodes)
         boot->nodes = nodes;
+    apps = realloc(boot->apps, (boot->napps + 1) * sizeof(*apps));
+    if (apps) {
+        boot->apps = apps;
+        apps[boot->napps++] = layout->task_cnt;
+    }
     void *hosts = slurm_abi_hostlist_create(layout->node_list);
-    if (!nodes || !hosts)
+    if (!nodes || !apps || !hosts)
         rc = err_set(err, "out of memory");
     for (uint32_t i = 0; rc == 0 && i < layout->node_cnt; i++)
-        rc = add_node(facts, layout, i, hosts, app, err);
+        rc = add_node(facts, layout, i, hosts, err);
     boot->ntasks += layout->task_cnt;
     if (hosts)
         slurm_abi_hostlist_destroy(hosts);
@@ -117,7 +125,7 @@ static int read_components(struct facts *facts, struct err *err)
             return 0;
         if (!layout)
             return no_layout(facts, facts->job, err);
-        int rc = add_layout(facts, layout, app, err);
+        int rc = add_layout(facts, layout, err);
         slurm_abi_step_layout_free(layout);
         if (rc < 0)
             return -1;
@@ -212,7 +220,7 @@ static int read_jobs(struct facts *facts, char *const *env, uint32_t ntasks, str
     for (uint32_t app = 0; rc == 0 && app < facts->njobs; app++) {
         struct slurm_abi_step_layout *layout =
             ask_layout(facts, facts->jobs[app], SLURM_ABI_NO_VAL);
-        rc = layout ? add_layout(facts, layout, app, err) : no_layout(facts, facts->jobs[app], err);
+        rc = layout ? add_layout(facts, layout, err) : no_layout(facts, facts->jobs[app], err);
         if (layout)
             slurm_abi_step_layout_free(layout);
     }
@@ -237,7 +245,7 @@ int layout_read(struct facts *facts, char *const *env, struct err *err)
         if (!own)
             return no_layout(facts, facts->job, err);
         rc = ntasks > own->task_cnt ? read_jobs(facts, env, ntasks, err)
-                                    : add_layout(facts, own, 0, err);
+                                    : add_layout(facts, own, err);
         slurm_abi_step_layout_free(own);
     }
     if (rc == 0 && facts->boot.node == UINT32_MAX)

@@ -155,8 +155,9 @@ static void check_nodes(const struct facts *facts, const char *expected)
     char text[200] = "";
     for (uint32_t i = 0; i < facts->boot.nnodes; i++) {
         const struct boot_node *node = &facts->boot.nodes[i];
+        uint32_t first, app = boot_app_of(&facts->boot, node->ranks[0], &first);
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%u:%u", i > 0 ? " " : "",
-                 node->name, node->app, node->ranks[0]);
+                 node->name, app, node->ranks[0]);
     }
     assert_string_equal(text, expected);
 }

@@ -16,8 +16,7 @@
 enum { NNODES = 3, FOREIGN = 4 /* a handle of another step's server */ };
 
 static uint32_t r0[] = {0}, r1[] = {1}, r2[] = {2};
-static struct boot_node nodes[NNODES] = {
-    {"c07", 1, r0, 0, 0}, {"c08", 1, r1, 0, 0}, {"c09", 1, r2, 0, 0}};
+static struct boot_node nodes[NNODES] = {{"c07", 1, r0, 0}, {"c08", 1, r1, 0}, {"c09", 1, r2, 0}};
 
 static int64_t now;
 static enum rm_peer_state peers[FOREIGN + 1]; /* as the back end says */

@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 static uint32_t r0[] = {0, 1}, r1[] = {2, 3};
-static struct boot_node nodes[] = {{"c07", 2, r0, 0, 0}, {"c08", 2, r1, 0, 0}};
+static struct boot_node nodes[] = {{"c07", 2, r0, 0}, {"c08", 2, r1, 0}};
 
 static struct boot_setting settings[] = {{(char *)"parent", (char *)"0 slurm.1.0"}};
 static char dir[] = "/tmp/test_execs.XXXXXX", place[108];

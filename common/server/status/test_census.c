@@ -16,7 +16,7 @@
 enum { NTASKS = 7 };
 
 static uint32_t ranks[NTASKS] = {10, 11, 12, 13, 14, 15, 16};
-static struct boot_node nodes[] = {{"c07", NTASKS, ranks, 0, 0}};
+static struct boot_node nodes[] = {{"c07", NTASKS, ranks, 0}};
 static struct task tasks[NTASKS];
 static struct server server;
 

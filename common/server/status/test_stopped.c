@@ -15,8 +15,7 @@
 #include <string.h>
 
 static uint32_t r0[] = {0, 1}, r1[] = {2, 3}, r2[] = {4, 5};
-static struct boot_node nodes[] = {
-    {"c07", 2, r0, 0, 0}, {"c08", 2, r1, 0, 0}, {"c09", 2, r2, 0, 0}};
+static struct boot_node nodes[] = {{"c07", 2, r0, 0}, {"c08", 2, r1, 0}, {"c09", 2, r2, 0}};
 static struct server server;
 static struct task tasks[2];
 static unsigned nsaid, nready, nanswers, ncontinued, ntold;

@@ -21,8 +21,8 @@
 enum { OTHERS = 2 /* servers of the other step */ };
 
 static uint32_t r0[] = {0}, r1[] = {1};
-static struct boot_node own_nodes[] = {{"c01", 1, r0, 0, 0}};
-static struct boot_node other_nodes[OTHERS] = {{"c07", 1, r0, 0, 0}, {"c08", 1, r1, 0, 0}};
+static struct boot_node own_nodes[] = {{"c01", 1, r0, 0}};
+static struct boot_node other_nodes[OTHERS] = {{"c07", 1, r0, 0}, {"c08", 1, r1, 0}};
 static const struct boot own_boot = {
     .nspace = "slurm.8.0", .nnodes = 1, .ntasks = 1, .nodes = own_nodes};
 static struct boot other_boot = {

@@ -123,7 +123,7 @@ static void the_cause_is_seen_late(void **state)
 static void an_only_task(void **state)
 {
     static uint32_t rank[] = {0};
-    struct boot_node only[] = {{"c08", 1, rank, 0, 0}};
+    struct boot_node only[] = {{"c08", 1, rank, 0}};
     (void)state;
     server.boot.nodes = only;
     server.boot.node = 0;

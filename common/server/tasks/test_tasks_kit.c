@@ -12,7 +12,7 @@
 #include <pmix_common.h>
 
 static uint32_t r0[] = {0, 1}, r1[] = {2, 3}, r2[] = {4, 5};
-struct boot_node nodes[] = {{"c07", 2, r0, 0, 0}, {"c08", 2, r1, 0, 0}, {"c09", 2, r2, 0, 0}};
+struct boot_node nodes[] = {{"c07", 2, r0, 0}, {"c08", 2, r1, 0}, {"c09", 2, r2, 0}};
 
 int64_t now;
 char said[512];
