@@ -189,8 +189,7 @@ struct server {
     struct spreads *spreads;         /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;             /**< seek.h; the same */
     struct job_now job_now;
-    struct timer kept;          /**< steps_known.c: when it looks for what to forget */
-    LIST_HEAD(, sought) sought; /**< steps.c: namespaces that the RM looks for */
+    struct timer kept; /**< steps_known.c: when it looks for what to forget */
     const struct rm_ops *rm_ops;
     struct rm_ops own_step; /**< core.c: the same without what other steps need */
     struct rm *rm;

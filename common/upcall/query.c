@@ -357,7 +357,7 @@ static void on_sought(struct seek_wait *wait)
  * steps that this one has never met. */
 static bool seek(struct query *q)
 {
-    const struct server *server = upcall_server();
+    struct server *server = upcall_server();
     const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t i = 0; i < q->nitems; i++) {
         const struct query_filter *f = q->items[i].filter;
@@ -371,7 +371,7 @@ static bool seek(struct query *q)
     procset_add(&q->sought, server->boot.nspace, here->ranks[0], here->ranks[0]);
     procset_canonical(&q->sought);
     q->seek = (struct seek_wait){.set = &q->sought, .done = on_sought};
-    seek_begin(server->seeks, &q->seek, server->conf.timeouts.query * INT64_C(1000));
+    seek_begin(server, &q->seek, server->conf.timeouts.query * INT64_C(1000));
     return true;
 }
 

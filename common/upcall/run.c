@@ -123,7 +123,7 @@ static bool seek(struct collective *c)
     c->started = now_ms();
     c->seek = (struct seek_wait){.set = &c->sought, .done = on_sought};
     collective_move(c, COLLECTIVE_SEEK);
-    seek_begin(c->server->seeks, &c->seek, ms);
+    seek_begin(c->server, &c->seek, ms);
     return true;
 }
 

@@ -28,7 +28,7 @@ void spawn_seek(struct spawn *s, void (*done)(struct seek_wait *wait))
     procset_add(&s->sought, s->debuggee.nspace, 0, 0);
     procset_add(&s->sought, server->boot.nspace, here->ranks[0], here->ranks[0]);
     procset_canonical(&s->sought);
-    seek_begin(server->seeks, &s->seek, SEEK_WAIT_MS);
+    seek_begin(server, &s->seek, SEEK_WAIT_MS);
 }
 
 /* @return how many daemons are for node @p node of the namespace */

@@ -117,6 +117,12 @@ int nspace_node(const struct nspace *ns, const char *name, uint32_t rank, uint32
     return -1;
 }
 
+void seek_begin(struct server *s, struct seek_wait *wait, int64_t ms)
+{
+    (void)s, (void)ms;
+    wait->done(wait);
+}
+
 static const struct nspace *debuggee; /* that daemons are for */
 
 const struct nspace *nspace_find(const struct nspace *own, const char *name)

@@ -44,7 +44,7 @@ struct nspace *steps_take(struct server *server, uint64_t step, const void *body
     else
         attach(server, ns, handles);
     if (ns != NULL && ns->boot != NULL)
-        seek_learnt(server->seeks);
+        seek_learnt(server);
     return ns;
 }
 

@@ -7,6 +7,8 @@
  * itself there, and gets the registration in return; spread.h then takes it to the other servers of
  * the step. A server that is not the speaker waits for that, and asks by itself after
  * SEEK_SELF_MS, as the speaker may be late or lost.
+ *
+ * Where the RM finds no steps, server::seeks is NULL, and no call waits.
  * @thread all of it: the loop's
  */
 #pragma once
@@ -21,15 +23,7 @@ enum {
     SEEK_WAIT_MS = 15000, /**< after that a namespace counts as unknown */
 };
 
-struct seek_env {
-    void *arg;             /**< handed to every function below */
-    struct timers *timers; /**< borrowed */
-    bool (*knows)(void *arg, const char *name);
-    bool (*is_speaker)(void *arg, const struct procset *set);
-    /** Looks for a namespace; seek_learnt() or seek_failed() comes, perhaps before this returns. It
-     * may be asked for one that it is looking for. */
-    void (*find)(void *arg, const char *name);
-};
+struct server;
 
 /** One call that waits. */
 struct seek_wait {
@@ -41,24 +35,21 @@ struct seek_wait {
         struct seek_wait *wait); /**< called once: all are known, or one is not to be had */
 };
 
-/** NULL, of a server whose RM finds no steps, is fine below: no wait is made then. */
-struct seeks;
-
-/** @param env copied */
-struct seeks *seeks_new(const struct seek_env *env);
+/** Sets server::seeks. */
+void seek_open(struct server *server);
 
 /** Waits until all namespaces of @p wait's set are known, or one is not to be had; done() may be
  * called before this returns. @param ms at most, besides SEEK_WAIT_MS */
-void seek_begin(struct seeks *seeks, struct seek_wait *wait, int64_t ms);
+void seek_begin(struct server *server, struct seek_wait *wait, int64_t ms);
 
 /** A namespace has become known. */
-void seek_learnt(struct seeks *seeks);
+void seek_learnt(struct server *server);
 
-/** There is no such namespace that could be reached. */
-void seek_failed(struct seeks *seeks, const char *name);
+/** Server @p node of another step is gone: it will not introduce itself. */
+void seek_server_lost(struct server *server, uint32_t node);
 
-/** Lets all that waits go on. */
-void seeks_close(struct seeks *seeks);
+/** Lets all that waits go on, and what comes later. */
+void seek_go_on(struct server *server);
 
-/** Closed before. */
-void seeks_free(struct seeks *seeks);
+/** The same, and frees server::seeks. */
+void seek_close(struct server *server);

@@ -8,7 +8,7 @@
 #include "common/holder/holder.h"
 #include "common/nspace/foreign.h"
 #include "common/server/spawned/streams.h"
-#include "common/server/steps/strangers.h"
+#include "common/server/steps/seek.h"
 #include "common/util/log.h"
 #include "common/view/view.h"
 
@@ -87,7 +87,7 @@ void steps_speak(struct server *server, const struct procset *set)
 void steps_go_on(struct server *server)
 {
     spread_close(server->spreads);
-    seeks_close(server->seeks);
+    seek_go_on(server);
 }
 
 void steps_open(struct server *server)
@@ -95,7 +95,7 @@ void steps_open(struct server *server)
     struct wire_out out = {0};
     if (server->rm_ops->rendezvous != NULL) {
         server->spreads = open_spreads(server);
-        strangers_open(server);
+        seek_open(server);
     }
     boot_write_nspace(&server->boot, &out);
     server->nspace->bytes = wire_out_take(&out, &server->nspace->len);
@@ -195,5 +195,5 @@ static void learn_for_all(void *arg, const char *name, const void *bytes, size_t
 void steps_close(struct server *server)
 {
     spread_free(server->spreads);
-    strangers_close(server);
+    seek_close(server);
 }

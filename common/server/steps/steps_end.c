@@ -7,9 +7,9 @@
 #include "common/holder/holder.h"
 #include "common/nspace/foreign.h"
 #include "common/server/spawned/streams.h"
+#include "common/server/steps/seek.h"
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
-#include "common/server/steps/strangers.h"
 #include "common/tracker/values/tree.h"
 #include "common/util/log.h"
 #include "common/view/view.h"
@@ -66,7 +66,7 @@ void steps_lose(struct server *server, uint32_t from)
     steps_lost(server, from);
     engine_lost(server->engine, from);
     asks_lost(server->asks, from);
-    strangers_lost(server, from);
+    seek_server_lost(server, from);
     steps_tidy(server, from);
 }
 

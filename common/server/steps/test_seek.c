@@ -5,15 +5,20 @@
  */
 #include "common/server/steps/seek.h"
 
+#include "common/nspace/foreign.h"
+#include "common/server/steps/steps.h"
 #include "common/util/test_cmocka.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static struct seeks *seeks;
+static struct server server;
 static int64_t now;
 static bool speaks, known[3];
 static uint32_t found[3];
 static enum { LATER, AT_ONCE, NEVER } answer;
+static struct foreign lost = {.name = "job.0"};
+static struct nspace there = {.nnodes = 1, .foreign = &lost};
 
 static uint32_t index_of(const char *name)
 {
@@ -26,30 +31,53 @@ static int64_t clock_of(void *arg)
     return now;
 }
 
-static struct timers timers = {.now = clock_of};
+/* ---- the parts of the server that seek.c calls ---- */
 
-static bool knows(void *arg, const char *name)
+const struct nspace *nspace_find(const struct nspace *own, const char *name)
 {
-    (void)arg;
-    return known[index_of(name)];
+    (void)own;
+    return known[index_of(name)] ? &there : NULL;
 }
 
-static bool is_speaker(void *arg, const struct procset *set)
+struct nspace *nspace_of(struct nspace *own, uint32_t node)
+{
+    (void)own, (void)node;
+    return &there;
+}
+
+bool foreign_gone(const struct nspace *ns, uint32_t node)
+{
+    (void)ns, (void)node;
+    return false;
+}
+
+uint32_t steps_speaker(void *arg, const struct procset *set)
 {
     (void)arg, (void)set;
-    return speaks;
+    return speaks ? 0 : 1;
 }
 
-static void find(void *arg, const char *name)
+struct nspace *steps_attach(struct server *s, const struct rm_server *at, struct err *err)
 {
-    (void)arg;
+    (void)s, (void)at, (void)err;
+    return &there;
+}
+
+/* It introduces itself at once. */
+void steps_tell(struct server *s, struct nspace *ns, uint32_t node)
+{
+    (void)ns, (void)node;
+    seek_learnt(s);
+}
+
+static void resolve(struct rm *rm, const char *name, rm_rendezvous_fn *done, void *arg)
+{
+    const struct rm_server at = {.node = 0};
+    (void)rm;
     found[index_of(name)]++;
-    if (answer == AT_ONCE) {
-        known[index_of(name)] = true;
-        seek_learnt(seeks);
-    } else if (answer == NEVER) {
-        seek_failed(seeks, name);
-    }
+    known[index_of(name)] = answer == AT_ONCE;
+    if (answer != LATER)
+        done(arg, answer == AT_ONCE ? &at : NULL, "there is no such step");
 }
 
 struct call {
@@ -73,29 +101,28 @@ static void begin(struct call *call, int64_t ms)
     procset_add(&call->set, "job.1", 0, 0);
     procset_add(&call->set, "job.2", 0, 0);
     procset_canonical(&call->set);
-    seek_begin(seeks, &call->wait, ms);
+    seek_begin(&server, &call->wait, ms);
 }
 
 static int setup(void **state)
 {
-    const struct seek_env env = {
-        .timers = &timers, .knows = knows, .is_speaker = is_speaker, .find = find};
+    static const struct rm_ops ops = {.resolve = resolve};
     (void)state;
-    seeks = seeks_new(&env);
+    server = (struct server){.rm_ops = &ops, .timers = {.now = clock_of}};
+    seek_open(&server);
     now = 1000;
     speaks = false;
     answer = LATER;
     memset(found, 0, sizeof found);
     memset(known, 0, sizeof known);
     known[0] = true;
-    return seeks != NULL ? 0 : -1;
+    return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    seeks_close(seeks);
-    seeks_free(seeks);
+    seek_close(&server);
     return 0;
 }
 
@@ -109,12 +136,12 @@ static void the_speaker_asks(void **state)
     assert_int_equal(found[1], 1);
     assert_int_equal(found[2], 1);
     known[1] = true;
-    seek_learnt(seeks);
+    seek_learnt(&server);
     assert_int_equal(call.done, 0);
     known[2] = true;
-    seek_learnt(seeks);
+    seek_learnt(&server);
     assert_int_equal(call.done, 1);
-    assert_int_equal(timers_wait(&timers), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
 }
 
 static void an_answer_may_come_within_the_question(void **state)
@@ -138,15 +165,15 @@ static void another_one_waits_and_then_asks(void **state)
     (void)state;
     begin(&call, SEEK_WAIT_MS);
     assert_int_equal(found[1], 0);
-    assert_int_equal(timers_wait(&timers), SEEK_SELF_MS);
+    assert_int_equal(timers_wait(&server.timers), SEEK_SELF_MS);
     now += SEEK_SELF_MS;
-    timers_run(&timers);
+    timers_run(&server.timers);
     assert_int_equal(found[1], 1);
-    timers_run(&timers);
+    timers_run(&server.timers);
     assert_int_equal(found[1], 1); /* once */
-    assert_int_equal(timers_wait(&timers), SEEK_WAIT_MS - SEEK_SELF_MS);
+    assert_int_equal(timers_wait(&server.timers), SEEK_WAIT_MS - SEEK_SELF_MS);
     now += SEEK_WAIT_MS - SEEK_SELF_MS;
-    timers_run(&timers);
+    timers_run(&server.timers);
     assert_int_equal(call.done, 1);
 }
 
@@ -157,10 +184,10 @@ static void the_callers_deadline_holds(void **state)
     begin(&call, 700);
     begin(&other, SEEK_WAIT_MS);
     now += 700;
-    timers_run(&timers);
+    timers_run(&server.timers);
     assert_int_equal(call.done, 1);
     assert_int_equal(other.done, 0);
-    seek_failed(seeks, "job.0"); /* those that name it */
+    seek_server_lost(&server, 3); /* those that name its namespace */
     assert_int_equal(other.done, 1);
 }
 
@@ -169,7 +196,7 @@ static void what_waits_at_the_end_goes_on(void **state)
     struct call call;
     (void)state;
     begin(&call, SEEK_WAIT_MS);
-    seeks_close(seeks);
+    seek_go_on(&server);
     assert_int_equal(call.done, 1);
     begin(&call, SEEK_WAIT_MS);
     assert_int_equal(call.done, 1);
@@ -177,14 +204,14 @@ static void what_waits_at_the_end_goes_on(void **state)
 
 static void without_an_rm_that_finds_steps_none_waits(void **state)
 {
-    struct call call = {.wait = {.set = &call.set, .done = on_done}};
+    struct call call;
     (void)state;
-    seek_begin(NULL, &call.wait, SEEK_WAIT_MS);
+    seek_close(&server);
+    begin(&call, SEEK_WAIT_MS);
     assert_int_equal(call.done, 1);
-    seek_learnt(NULL);
-    seek_failed(NULL, "job.0");
-    seeks_close(NULL);
-    seeks_free(NULL);
+    seek_learnt(&server);
+    seek_server_lost(&server, 3);
+    seek_go_on(&server);
 }
 
 int main(void)
@@ -195,7 +222,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_one_waits_and_then_asks, setup, teardown),
         cmocka_unit_test_setup_teardown(the_callers_deadline_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waits_at_the_end_goes_on, setup, teardown),
-        cmocka_unit_test(without_an_rm_that_finds_steps_none_waits),
+        cmocka_unit_test_setup_teardown(without_an_rm_that_finds_steps_none_waits, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

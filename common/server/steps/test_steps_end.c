@@ -10,7 +10,6 @@
 #include "common/server/spawned/streams.h"
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
-#include "common/server/steps/strangers.h"
 #include "common/util/clock.h"
 #include "common/util/test_cmocka.h"
 #include "common/view/view.h"
@@ -122,7 +121,7 @@ struct link_counts link_counts(const struct link *link, uint32_t node)
     return (struct link_counts){.frames_in = 1};
 }
 
-void strangers_lost(struct server *s, uint32_t node)
+void seek_server_lost(struct server *s, uint32_t node)
 {
     (void)s, (void)node;
 }
