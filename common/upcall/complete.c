@@ -178,7 +178,7 @@ static void complete_construct(struct collective *c, const struct engine_result 
         infos_put(&o->store, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     o->wait = (struct spread_wait){.set = &c->members, .done = on_known};
     if (o->status == PMIX_SUCCESS)
-        steps_await(c->server, &o->wait);
+        spread_await(c->server, &o->wait);
     else
         store(o);
 }

@@ -134,5 +134,5 @@ void connect_complete(struct collective *c, const struct engine_result *result)
     }
     struct connected *done = malloc(sizeof *done);
     *done = (struct connected){.collective = c, .wait = {.set = &c->members, .done = on_known}};
-    steps_await(c->server, &done->wait);
+    spread_await(c->server, &done->wait);
 }

@@ -250,7 +250,7 @@ void collective_run(struct handoff_item *item)
     stranded_called(c->server, c->kind, c->id);
     if (c->kind == COLL_CONNECT || c->kind == COLL_DISCONNECT)
         connect_begin(c);
-    steps_speak(c->server, &c->members);
+    spread_speak(c->server, &c->members);
     find_lost(c);
     if (log_wants(LOG_LEVEL_DEBUG)) {
         char what[COLL_DESCRIBE_MAX];

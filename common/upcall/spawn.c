@@ -318,7 +318,7 @@ static void runs(struct spawn *s, const struct rm_spawn_news *news)
     if (s->stop.where != STOP_NOWHERE && answer_wanted())
         debug_await(s->server, &s->parent, s->child);
     s->wait = (struct spread_wait){.set = &s->set, .done = on_known};
-    steps_await(s->server, &s->wait);
+    spread_await(s->server, &s->wait);
 }
 
 /* Its output has been delivered. */

@@ -49,7 +49,7 @@ int steps_register(struct server *s, const struct procset *set)
     return registered;
 }
 
-void steps_await(struct server *s, struct spread_wait *wait)
+void spread_await(struct server *s, struct spread_wait *wait)
 {
     (void)s;
     waits = wait;

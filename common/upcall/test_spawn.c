@@ -100,7 +100,7 @@ void register_there(struct registration *r)
     registered = r;
 }
 
-void steps_await(struct server *to, struct spread_wait *wait)
+void spread_await(struct server *to, struct spread_wait *wait)
 {
     (void)to;
     waits = wait;

@@ -147,7 +147,7 @@ static const struct row {
     [FRAME_OUTSIDE] = {STEP, BY_US, agreed_receive, NULL},
     [FRAME_LAST] = {ALL, BY_US, on_last, NULL},
     [FRAME_EARLY] = {STEP, BY_US, agreed_early_report, agreed_early},
-    [FRAME_SPREAD] = {NOBODY, BY_US, NULL, steps_spread},
+    [FRAME_SPREAD] = {NOBODY, BY_US, NULL, spread_hear},
     [FRAME_STARTED] = {STEP, BY_US, execs_receive, NULL},
     [FRAME_STATS] = {STEP, BY_US, totals_receive, NULL},
     [FRAME_STALLED] = {STEP, BY_US, on_stalled, NULL},

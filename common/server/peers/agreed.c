@@ -82,7 +82,7 @@ static void settled(void *arg)
 {
     struct server *server = arg;
     if (!server->leaving)
-        steps_settled(server);
+        spread_settled(server);
 }
 
 void agreed_hand_over(struct server *server)

@@ -162,7 +162,7 @@ static void settle(void *arg, const struct procset *set, void (*done)(void *arg)
     s->wait.done = on_settled;
     s->done = done;
     s->arg = done_arg;
-    steps_await(server, &s->wait);
+    spread_await(server, &s->wait);
 }
 
 /* ---- */

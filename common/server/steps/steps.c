@@ -27,66 +27,9 @@ static bool is_own(const struct server *server, uint32_t node)
     return node < server->boot.nnodes;
 }
 
-/* ---- what all of the own step has to know ---- */
-
-static void say(void *arg, struct wire_out *word)
-{
-    server_say(arg, word);
-}
-
-static const void *registration(void *arg, const char *name, size_t *len)
-{
-    const struct server *server = arg;
-    const struct nspace *ns = nspace_find(server->nspace, name);
-    if (ns == NULL || ns->foreign == NULL || foreign_has_ended(ns))
-        return NULL;
-    *len = ns->len;
-    return ns->bytes;
-}
-
-static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len);
-
-static struct spreads *open_spreads(struct server *server)
-{
-    const struct spread_env env = {.arg = server,
-                                   .self = server->boot.node,
-                                   .timers = &server->timers,
-                                   .say = say,
-                                   .registration = registration,
-                                   .learn = learn_for_all,
-                                   .speaker = steps_speaker};
-    return spread_new(&env);
-}
-
-void steps_spread(struct server *server, uint32_t from, const void *body, size_t len)
-{
-    if (server->spreads != NULL)
-        spread_hear(server->spreads, from, view_heard(server->view), body, len);
-}
-
-void steps_settled(struct server *server)
-{
-    if (server->spreads != NULL)
-        spread_settled(server->spreads, view_settled(server->view));
-}
-
-void steps_await(struct server *server, struct spread_wait *wait)
-{
-    if (server->spreads != NULL)
-        spread_await(server->spreads, wait);
-    else
-        wait->done(wait);
-}
-
-void steps_speak(struct server *server, const struct procset *set)
-{
-    if (server->spreads != NULL)
-        spread_speak(server->spreads, set);
-}
-
 void steps_go_on(struct server *server)
 {
-    spread_close(server->spreads);
+    spread_go_on(server);
     seek_go_on(server);
 }
 
@@ -94,7 +37,7 @@ void steps_open(struct server *server)
 {
     struct wire_out out = {0};
     if (server->rm_ops->rendezvous != NULL) {
-        server->spreads = open_spreads(server);
+        spread_open(server);
         seek_open(server);
     }
     boot_write_nspace(&server->boot, &out);
@@ -136,7 +79,7 @@ static void tell_of_parent(struct server *server, const char *name)
     procset_add(&set, name, rank, rank);
     if (steps_register(server, &set) == 0) {
         procset_add(&set, boot->nspace, here->ranks[0], here->ranks[0]);
-        spread_speak(server->spreads, &set);
+        spread_speak(server, &set);
     }
     procset_free(&set);
 }
@@ -180,20 +123,8 @@ void steps_home(void *arg, const char *id, uint64_t call)
     holder_where(server->holder, on_home, h);
 }
 
-static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len)
-{
-    struct server *server = arg;
-    struct nspace *ns = steps_take(server, 0, bytes, len);
-    struct procset set = {0};
-    if (ns == NULL || strcmp(ns->foreign->name, name) != 0)
-        return;
-    procset_add(&set, name, 0, 0);
-    steps_register(server, &set);
-    procset_free(&set);
-}
-
 void steps_close(struct server *server)
 {
-    spread_free(server->spreads);
+    spread_close(server);
     seek_close(server);
 }

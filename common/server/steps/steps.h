@@ -38,12 +38,6 @@ void steps_nspace(struct server *server, uint32_t from, const void *body, size_t
  * borrowed, or NULL: it was logged why not */
 const char *steps_learn(struct server *server, const void *registration, size_t len);
 
-/** Takes the body of a FRAME_SPREAD of server @p from. */
-void steps_spread(struct server *server, uint32_t from, const void *body, size_t len);
-
-/** All servers of the step have heard more of what was said to all. */
-void steps_settled(struct server *server);
-
 /** Takes the body of a FRAME_LEAVING of server @p from. */
 void steps_leaving(struct server *server, uint32_t from, const void *body, size_t len);
 
@@ -114,15 +108,7 @@ void steps_tell(struct server *server, struct nspace *ns, uint32_t node);
  * much. @param arg the server */
 uint32_t steps_speaker(void *arg, const struct procset *set);
 
-/** Has the other servers of the step hear of the namespaces of @p set: an operation begins that
- * has participants there. */
-void steps_speak(struct server *server, const struct procset *set);
-
-/** Waits until all servers of the own step know the namespaces of @p wait's set, as far as they
- * answer: see spread.h. */
-void steps_await(struct server *server, struct spread_wait *wait);
-
-/** Has all that steps_await() let wait go on: the server leaves. */
+/** Has all that waits for other steps go on: the server leaves. */
 void steps_go_on(struct server *server);
 
 /** libpmix has come to know the namespace of another step: has a server there know of us, so that

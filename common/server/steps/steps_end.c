@@ -35,8 +35,8 @@ void steps_tidy(struct server *server, uint32_t node)
     struct nspace *ns = nspace_of(server->nspace, node);
     holder_lost(server->holder, node);
     streams_server_gone(server, node);
-    if (node < server->boot.nnodes && server->spreads != NULL)
-        spread_lost(server->spreads);
+    if (node < server->boot.nnodes)
+        spread_lost(server);
     if (ns == NULL || ns->foreign == NULL || ns->boot == NULL || foreign_has_ended(ns))
         return;
     for (uint32_t i = 0; i < ns->nnodes; i++)

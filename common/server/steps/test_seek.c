@@ -9,7 +9,6 @@
 #include "common/server/steps/steps.h"
 #include "common/util/test_cmocka.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static struct server server;

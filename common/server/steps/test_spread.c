@@ -4,18 +4,24 @@
  * meanwhile. The test plays the view: all hear all words in one order, each at its own pace.
  */
 #include "common/server/steps/spread.h"
+
+#include "common/nspace/foreign.h"
+#include "common/server/steps/steps.h"
 #include "common/util/test_cmocka.h"
+#include "common/view/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { N = 14, WORDS_MAX = 64 };
 
-static const char name[] = "job.2";
+static char name[] = "job.2";
+static struct foreign foreign = {.name = name};
+static struct nspace there = {.foreign = &foreign, .bytes = name, .len = sizeof name};
 
 struct host {
-    uint32_t self;
-    struct spreads *spreads;
+    struct server server;
+    struct nspace own;
     struct spread_wait wait;
     bool member, learnt, lost, done, refuses;
     uint64_t heard;
@@ -38,34 +44,60 @@ static int64_t clock_of(void *arg)
     return now;
 }
 
-static struct timers timers = {.now = clock_of};
-
-static void say(void *arg, struct wire_out *word)
+static struct host *host_of(const struct server *server)
 {
-    const struct host *host = arg;
+    return (struct host *)((char *)(uintptr_t)server - offsetof(struct host, server));
+}
+
+static uint64_t settled(void)
+{
+    uint64_t least = nwords;
+    for (uint32_t i = 0; i < nhosts; i++)
+        if (!hosts[i].lost && hosts[i].heard < least)
+            least = hosts[i].heard;
+    return least;
+}
+
+/* ---- the parts of the server that spread.c calls ---- */
+
+void server_say(struct server *server, struct wire_out *word)
+{
     assert_true(nwords < WORDS_MAX);
-    words[nwords].origin = host->self;
+    words[nwords].origin = server->boot.node;
     words[nwords].data = wire_out_take(word, &words[nwords].len);
     nwords++;
 }
 
-static const void *registration(void *arg, const char *nspace, size_t *len)
+const struct nspace *nspace_find(const struct nspace *own, const char *nspace)
 {
-    const struct host *host = arg;
-    *len = sizeof name;
-    return strcmp(nspace, name) == 0 && host->learnt ? name : NULL;
+    const struct host *host = (const struct host *)((const char *)own - offsetof(struct host, own));
+    return strcmp(nspace, name) == 0 && host->learnt ? &there : NULL;
 }
 
-static void learn(void *arg, const char *nspace, const void *bytes, size_t len)
+bool foreign_has_ended(const struct nspace *ns)
 {
-    struct host *host = arg;
-    assert_string_equal(nspace, name);
+    (void)ns;
+    return false;
+}
+
+struct nspace *steps_take(struct server *server, uint64_t step, const void *bytes, size_t len)
+{
+    struct host *host = host_of(server);
+    (void)step;
     assert_int_equal(len, sizeof name);
     assert_memory_equal(bytes, name, len);
     host->learnt = !host->refuses;
+    return host->refuses ? NULL : &there;
 }
 
-static uint32_t speaker(void *arg, const struct procset *members)
+int steps_register(struct server *server, const struct procset *names)
+{
+    (void)server;
+    assert_true(procset_has(names, name, 0));
+    return 0;
+}
+
+uint32_t steps_speaker(void *arg, const struct procset *members)
 {
     (void)arg;
     assert_ptr_equal(members, &set);
@@ -74,6 +106,19 @@ static uint32_t speaker(void *arg, const struct procset *members)
             return i;
     return nhosts;
 }
+
+uint64_t view_heard(const struct view *view)
+{
+    return ((const struct host *)view)->heard;
+}
+
+uint64_t view_settled(const struct view *view)
+{
+    (void)view;
+    return settled();
+}
+
+/* ---- hosts ---- */
 
 static void done(struct spread_wait *wait)
 {
@@ -91,17 +136,13 @@ static void open_all(uint32_t n)
     procset_add(&set, name, 0, 3);
     procset_canonical(&set);
     for (uint32_t i = 0; i < n; i++) {
-        const struct spread_env env = {.arg = &hosts[i],
-                                       .self = i,
-                                       .timers = &timers,
-                                       .say = say,
-                                       .registration = registration,
-                                       .learn = learn,
-                                       .speaker = speaker};
-        hosts[i].self = i;
-        hosts[i].spreads = spread_new(&env);
-        hosts[i].wait = (struct spread_wait){.set = &set, .done = done};
-        assert_non_null(hosts[i].spreads);
+        struct host *h = &hosts[i];
+        h->server.boot.node = i;
+        h->server.timers.now = clock_of;
+        h->server.nspace = &h->own;
+        h->server.view = (struct view *)h;
+        h->wait = (struct spread_wait){.set = &set, .done = done};
+        spread_open(&h->server);
     }
 }
 
@@ -109,8 +150,7 @@ static void close_all(void)
 {
     for (uint32_t i = 0; i < nhosts; i++) {
         bool waited = hosts[i].member && !hosts[i].done;
-        spread_close(hosts[i].spreads);
-        spread_free(hosts[i].spreads);
+        spread_close(&hosts[i].server);
         assert_true(!waited || hosts[i].done);
     }
     while (nwords > 0)
@@ -122,16 +162,14 @@ static void close_all(void)
 static void member(uint32_t i)
 {
     hosts[i].learnt = true;
-    spread_await(hosts[i].spreads, &hosts[i].wait);
+    spread_await(&hosts[i].server, &hosts[i].wait);
 }
 
-static uint64_t settled(void)
+/* The first word of server 0, as much of it. */
+static void hear(struct host *h, const void *body, size_t len)
 {
-    uint64_t least = nwords;
-    for (uint32_t i = 0; i < nhosts; i++)
-        if (!hosts[i].lost && hosts[i].heard < least)
-            least = hosts[i].heard;
-    return least;
+    h->heard = 1;
+    spread_hear(&h->server, 0, body, len);
 }
 
 /* All servers that are left have learnt when one goes on. */
@@ -155,23 +193,23 @@ static void run(uint64_t seed, uint32_t lost, uint32_t steps)
             hosts[lost].lost = true;
             for (uint32_t i = 0; i < nhosts; i++)
                 if (!hosts[i].lost)
-                    spread_lost(hosts[i].spreads);
+                    spread_lost(&hosts[i].server);
         }
         idle++;
         if (h->lost || h->heard == nwords)
             continue;
         idle = 0;
         uint64_t at = h->heard++;
-        spread_hear(h->spreads, words[at].origin, h->heard, words[at].data + 1, words[at].len - 1);
+        spread_hear(&h->server, words[at].origin, words[at].data + 1, words[at].len - 1);
         check();
         for (uint32_t i = 0; i < nhosts; i++)
             if (!hosts[i].lost && (seed >> (40 + i % 8)) % 2 == 0)
-                spread_settled(hosts[i].spreads, settled());
+                spread_settled(&hosts[i].server);
         check();
     }
     for (uint32_t i = 0; i < nhosts; i++)
         if (!hosts[i].lost)
-            spread_settled(hosts[i].spreads, settled());
+            spread_settled(&hosts[i].server);
     check();
 }
 
@@ -222,14 +260,14 @@ static void a_server_that_does_not_answer(void **state)
     open_all(5);
     hosts[0].member = true;
     member(0);
-    spread_hear(hosts[0].spreads, 0, 1, words[0].data + 1, words[0].len - 1);
-    spread_settled(hosts[0].spreads, 0);
+    hear(&hosts[0], words[0].data + 1, words[0].len - 1);
+    spread_settled(&hosts[0].server);
     assert_false(hosts[0].done);
-    assert_int_equal(timers_wait(&timers), SPREAD_WAIT_MS);
+    assert_int_equal(timers_wait(&hosts[0].server.timers), SPREAD_WAIT_MS);
     now += SPREAD_WAIT_MS;
-    timers_run(&timers);
+    timers_run(&hosts[0].server.timers);
     assert_true(hosts[0].done);
-    assert_int_equal(timers_wait(&timers), -1);
+    assert_int_equal(timers_wait(&hosts[0].server.timers), -1);
     hosts[0].done = false;
     member(0);
     assert_true(hosts[0].done);
@@ -245,9 +283,9 @@ static void a_server_that_refuses(void **state)
     hosts[1].refuses = true;
     member(0);
     for (uint32_t i = 0; i < 4; i++)
-        spread_hear(hosts[i].spreads, 0, 1, words[0].data + 1, words[0].len - 1);
+        hear(&hosts[i], words[0].data + 1, words[0].len - 1);
     for (uint32_t i = 0; i < 4; i++)
-        spread_settled(hosts[i].spreads, 1);
+        spread_settled(&hosts[i].server);
     assert_true(hosts[0].done);
     assert_false(hosts[1].learnt);
     assert_int_equal(nwords, 1);
@@ -264,7 +302,7 @@ static void a_namespace_that_is_forgotten(void **state)
     run(5, N, 0);
     assert_true(hosts[1].done);
     for (uint32_t i = 0; i < 4; i++) {
-        spread_forget(hosts[i].spreads, name);
+        spread_forget(&hosts[i].server, name);
         hosts[i].learnt = hosts[i].done = false;
     }
     member(1);
@@ -284,7 +322,7 @@ static void a_namespace_that_ends_meanwhile(void **state)
     member(1);
     assert_false(hosts[1].done);
     hosts[1].learnt = false;
-    spread_forget(hosts[1].spreads, name);
+    spread_forget(&hosts[1].server, name);
     assert_true(hosts[1].done);
     close_all();
 }
@@ -296,9 +334,9 @@ static void malformed_words(void **state)
     hosts[0].member = true;
     member(0);
     for (size_t len = 0; len < words[0].len - 1; len++)
-        spread_hear(hosts[1].spreads, 0, 1, words[0].data + 1, len);
+        hear(&hosts[1], words[0].data + 1, len);
     assert_false(hosts[1].learnt);
-    spread_hear(hosts[1].spreads, 0, 1, words[0].data + 1, words[0].len - 1);
+    hear(&hosts[1], words[0].data + 1, words[0].len - 1);
     assert_true(hosts[1].learnt);
     close_all();
 }

@@ -50,14 +50,14 @@ void streams_server_gone(struct server *s, uint32_t node)
     (void)s, (void)node;
 }
 
-void spread_lost(struct spreads *spreads)
+void spread_lost(struct server *s)
 {
-    (void)spreads;
+    (void)s;
 }
 
-void spread_forget(struct spreads *spreads, const char *name)
+void spread_forget(struct server *s, const char *name)
 {
-    (void)spreads;
+    (void)s;
     assert_non_null(nspace_find(own, name)); /* what waits for it may still find it */
     nspreads++;
 }
