@@ -50,12 +50,16 @@ bool find_is_step(const char *step)
                len;
 }
 
-static bool is_its_directory(const char *name, const char *step)
+/* @return whether it is the directory of a step, "muster.4711.0.0123abcd", whose name is copied */
+static bool step_of(const char *directory, char step[static FIND_STEP_MAX + 1])
 {
-    size_t len = strlen(step);
-    return strncmp(name, "muster.", 7) == 0 && strncmp(name + 7, step, len) == 0 &&
-           name[7 + len] == '.' && strlen(name + 8 + len) == RANDOM_DIGITS &&
-           strspn(name + 8 + len, "0123456789abcdef") == RANDOM_DIGITS;
+    const char *from = directory + strlen("muster."), *end = strrchr(directory, '.');
+    if (strncmp(directory, "muster.", strlen("muster.")) != 0 || end <= from ||
+        end - from > FIND_STEP_MAX || strlen(end + 1) != RANDOM_DIGITS ||
+        strspn(end + 1, "0123456789abcdef") != RANDOM_DIGITS)
+        return false;
+    snprintf(step, FIND_STEP_MAX + 1, "%.*s", (int)(end - from), from);
+    return find_is_step(step);
 }
 
 /* Any user may have a directory of such a name, and a process of his that answers in it, so root
@@ -209,17 +213,6 @@ struct search {
     char where[512];
 };
 
-/* @return whether it is the directory of a step, whose name is copied */
-static bool name_of(const char *directory, char name[static FIND_STEP_MAX + 1])
-{
-    const char *from = directory + strlen("muster."), *end = strrchr(directory, '.');
-    if (strncmp(directory, "muster.", strlen("muster.")) != 0 || end <= from ||
-        end - from > FIND_STEP_MAX)
-        return false;
-    snprintf(name, FIND_STEP_MAX + 1, "%.*s", (int)(end - from), from);
-    return find_is_step(name) && is_its_directory(directory, name);
-}
-
 static void add_step(struct search *search, const char *name, uid_t owner)
 {
     for (size_t i = 0; i < search->nsteps; i++)
@@ -239,14 +232,11 @@ static void add_step(struct search *search, const char *name, uid_t owner)
 static void list_one(struct search *search, int parent, const char *directory, const char *step)
 {
     struct seen seen = {.live = -1};
-    char name[FIND_STEP_MAX + 1];
-    if (!name_of(directory, name) || (step != NULL && strcmp(step, name) != 0))
-        return;
     look_at(search->find, parent, directory, &seen);
     if (seen.live < 0)
         return;
     close(seen.live);
-    add_step(search, name, seen.owner);
+    add_step(search, step, seen.owner);
 }
 
 /* Looks at all directories of the step in one. */
@@ -254,6 +244,7 @@ static void visit(void *arg, const char *dir, const char *step)
 {
     struct search *search = arg;
     const struct dirent *entry;
+    char found[FIND_STEP_MAX + 1];
     bool list = search->find->step == NULL;
     if (!list && !find_is_step(step))
         return;
@@ -266,9 +257,11 @@ static void visit(void *arg, const char *dir, const char *step)
         return;
     }
     while ((entry = readdir(parent)) != NULL)
-        if (list)
-            list_one(search, dirfd(parent), entry->d_name, step);
-        else if (is_its_directory(entry->d_name, step))
+        if (!step_of(entry->d_name, found) || (step != NULL && strcmp(step, found) != 0))
+            continue;
+        else if (list)
+            list_one(search, dirfd(parent), entry->d_name, found);
+        else
             look_at(search->find, dirfd(parent), entry->d_name, &search->seen);
     closedir(parent);
 }

@@ -228,8 +228,6 @@ static void raise_event(const struct checkpoint_part *part)
 static bool read_part(const struct server *server, struct checkpoint_part *part, const void *body,
                       size_t len)
 {
-    const struct boot_node *here = boot_here(&server->boot);
-    uint64_t known = 0;
     struct wire_in in;
     wire_in_init(&in, body, len);
     part->number = wire_get_u64(&in);
@@ -238,8 +236,7 @@ static bool read_part(const struct server *server, struct checkpoint_part *part,
     uint32_t sig = wire_get_u32(&in);
     part->sig = (int)sig;
     procset_read(&part->left, &in);
-    for (uint32_t k = 0; k < here->ntasks; k++)
-        known += procset_has(&part->left, server->boot.nspace, here->ranks[k]);
+    uint32_t known = server_members_here(server, &part->left);
     log_mask(part->name);
     return wire_end(&in) && sig < NSIG && sig != SIGKILL && sig != SIGSTOP && part->timeout > 0 &&
            part->timeout <= CHECKPOINT_S_MAX && known > 0 && known == procset_size(&part->left);
