@@ -95,7 +95,7 @@ enum { STOPPED_WHERE_SIZE = 64 /**< bytes of a PMIX_BREAKPOINT, with its end */ 
 /** Processes of the step that wait for a debugger: status/stopped.h. */
 struct stopped {
     struct stop stop;               /**< what was asked for */
-    uint32_t n;                     /**< how many wait, as the first server has last said */
+    uint32_t n;                     /**< how many wait, as the head has last said */
     bool ready;                     /**< all that are to */
     char where[STOPPED_WHERE_SIZE]; /**< PMIX_BREAKPOINT; "": none waits */
 };
