@@ -113,7 +113,9 @@ static void become_server(const struct start *start)
 {
     char *argv[] = {(char *)(uintptr_t)MUSTER_SERVER_PATH, NULL};
     char gate;
-    setsid();
+    /* For signals. In a session of its own the server would be in another group of the kernel's
+     * scheduler than the ranks, and be woken for each message of theirs. */
+    setpgid(0, 0);
     child_default_signals();
     place_descriptors(start);
     if (read(BOOT_FD_CONTROL, &gate, 1) != 1)

@@ -246,6 +246,19 @@ static void has_nobodys_home(void **state)
 }
 
 /* The bound for one that says nothing is 5 s; this one takes 8. */
+/* Signals of the launcher's group do not reach it; the scheduler takes both for one. */
+static void has_its_own_group_in_our_session(void **state)
+{
+    struct launch launch;
+    int pid = 0, group = 0, session = 0;
+    (void)state;
+    start(&launch, "HOW=group");
+    launch_end(&launch);
+    assert_int_equal(sscanf(logged, "%d %d %d", &pid, &group, &session), 3);
+    assert_int_equal(group, pid);
+    assert_int_equal(session, getsid(0));
+}
+
 static void waits_for_one_that_stays(void **state)
 {
     struct launch launch;
@@ -302,6 +315,7 @@ int main(void)
         cmocka_unit_test(tells_of_one_that_is_silent),
         cmocka_unit_test(shows_what_it_was_told),
         cmocka_unit_test(has_nobodys_home),
+        cmocka_unit_test(has_its_own_group_in_our_session),
         cmocka_unit_test(waits_for_one_that_stays),
         cmocka_unit_test(knows_one_that_died_from_one_that_left),
         cmocka_unit_test(ends_one_that_does_not_leave),

@@ -5,6 +5,7 @@ case $HOW in
   counts) wc -c <&3 >&2 ;;                       # all that it is told, to the end of file
   closes) exec 3>&-; exec sleep 1000 ;;          # and lives on
   home) echo "$HOME" >&2; cat <&3 >/dev/null ;;  # where it is told to be at home
+  group) cut -d " " -f 1,5,6 /proc/$$/stat >&2; cat <&3 >/dev/null ;; # its process, group and session
   stuck) exec sleep 1000 ;;                      # whatever it is told
   leaves) cat <&3 >/dev/null; printf '\002' >&3 ;; # as it should
   shows) echo 'a line' >&2; printf '\004\004' >&3 # and takes the answer
