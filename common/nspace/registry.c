@@ -55,11 +55,15 @@ void registry_order(struct registry *registry, const char *id, const struct proc
 
 void registry_list(const struct registry_entry *entry, struct proclist *list)
 {
-    if (entry->order.n == 0)
+    if (entry->order.n == 0) {
         proclist_add_set(list, &entry->members);
-    for (struct proclist_at at = {0}; proclist_next(&entry->order, &at);)
-        if (procset_has(&entry->members, at.nspace, at.rank))
-            proclist_add(list, at.nspace, at.rank, at.rank);
+    } else if (proclist_is_of(&entry->order, &entry->members)) {
+        proclist_add_list(list, &entry->order);
+    } else { /* some members have left */
+        for (struct proclist_at at = {0}; proclist_next(&entry->order, &at);)
+            if (procset_has(&entry->members, at.nspace, at.rank))
+                proclist_add(list, at.nspace, at.rank, at.rank);
+    }
 }
 
 bool registry_expand(const struct registry *registry, struct procset *set, const char *id,
