@@ -195,11 +195,6 @@ void seek_follow(struct holder *holder, uint32_t node);
 /** Holds once all have said what they have. */
 void seek_hold(struct holder *holder);
 
-/* ---- where.c ---- */
-
-/** @return the holder that the answer to HOLDER_WHERE names, or HOLDER_NONE: it is gone */
-uint32_t where_named(const struct holder *holder, const void *data, size_t len);
-
 /* ---- leave.c: what outlives a step is handed over ---- */
 
 /** Looks for a server that keeps it, where one is missing. */
@@ -212,3 +207,5 @@ void leave_heard(struct holder *holder, const struct request *r, bool good);
 /** Does what is queued, as far as it can be done in this state. */
 void serve_turn(struct holder *holder);
 void serve_answer(struct request *r, int32_t status, const void *data, size_t len);
+/** @return the holder that the answer to HOLDER_WHERE names, or HOLDER_NONE: it is gone */
+uint32_t serve_where(const struct holder *holder, const void *data, size_t len);

@@ -212,12 +212,28 @@ static bool is_void(const struct holder *holder, const struct request *r)
     return r->op == HOLDER_PUBLISH && r->to != above;
 }
 
+uint32_t serve_where(const struct holder *holder, const void *data, size_t len)
+{
+    const struct holder_env *env = &holder->env;
+    char nspace[PROCSET_NAME_MAX + 1];
+    struct wire_in in;
+    uint32_t node;
+    wire_in_init(&in, data, len);
+    wire_get_str(&in, nspace, sizeof nspace);
+    uint32_t index = wire_get_u32(&in);
+    /* The head has introduced it: one that is not known here has ended, and was forgotten. */
+    return wire_end(&in) && env->server(env->arg, nspace, index, &node) == 0 &&
+                   !env->is_lost(env->arg, node)
+               ? node
+               : HOLDER_NONE;
+}
+
 void serve_answer(struct request *r, int32_t status, const void *data, size_t len)
 {
     struct holder *holder = r->holder;
     const struct holder_codes *codes = &holder->env.codes;
     bool lost = r->op == HOLDER_WHERE && r->from == holder->env.self && status == codes->success &&
-                where_named(holder, data, len) == HOLDER_NONE;
+                serve_where(holder, data, len) == HOLDER_NONE;
     if (holder->closing && !r->word)
         request_answer(r, codes->unreach, NULL, 0);
     else if (r->word && !holder->closing)

@@ -88,6 +88,9 @@ struct server_hooks {
     void (*ready)(struct server *server);
     /** A process of this node waits for a debugger: stopped_ready(). */
     void (*stopped)(struct server *server, uint32_t rank, const char *where);
+    /** Servers are not in the view any more: stopped_view_changed(). */
+    void (*view_changed)(struct server *server, const struct ranges *lost,
+                         const struct ranges *left);
 };
 
 enum { STOPPED_WHERE_SIZE = 64 /**< bytes of a PMIX_BREAKPOINT, with its end */ };

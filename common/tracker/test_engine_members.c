@@ -351,7 +351,7 @@ static void malformed_frames(void **state)
         unsigned char *exact = malloc(len > 0 ? len : 1);
         assert_non_null(exact);
         memcpy(exact, bytes, len);
-        engine_take(loopback_engine(room.kit->net, 4), i % 6, types[i % 5], exact, len);
+        engine_take(loopback_engine(room.kit->net, 4), i % 6, types[i % 4], exact, len);
         free(exact);
         free(bytes);
     }

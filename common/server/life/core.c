@@ -262,6 +262,7 @@ static const struct server_hooks hooks = {
     .nspace_ended = nspace_ended,
     .ready = debug_ready,
     .stopped = stopped_ready,
+    .view_changed = stopped_view_changed,
 };
 
 /* Servers of other steps are reached by way of the resource manager alone. */

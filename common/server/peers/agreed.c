@@ -5,7 +5,6 @@
 #include "common/server/ending.h"
 #include "common/server/peers/ask_all.h"
 #include "common/server/peers/departed.h"
-#include "common/server/status/stopped.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/signals.h"
 #include "common/server/totals.h"
@@ -124,7 +123,7 @@ static void changed(void *arg, const struct ranges *lost, const struct ranges *l
             departed_lost(server, at.number, of != NULL && of->why[0] != '\0' ? of->why : NULL);
     }
     if (!server->leaving)
-        stopped_view_changed(server, lost, left);
+        server->hooks->view_changed(server, lost, left);
     else
         agreed_hand_over(server); /* ahead of the wish, which is said again */
 }

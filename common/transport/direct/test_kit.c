@@ -84,6 +84,11 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
             direct_announced(s->direct, from, body, len);
         return;
     }
+    if (type == FRAME_LAST) {
+        if (len == 1 && *(const unsigned char *)body != 0)
+            link_answer(s->link, from);
+        return;
+    }
     wire_in_init(&in, body, len);
     uint32_t number = wire_get_u32(&in);
     assert_true(number < KIT_FRAMES);
