@@ -91,7 +91,7 @@ int steps_register(struct server *server, const struct procset *set);
  * why not */
 struct registration *steps_registration(struct server *server, const char *name);
 
-/* For the files of this folder: introduce.c, learn.c */
+/* For the files of this folder: attach.c, introduce.c, learn.c */
 
 /** A namespace was learnt. @param step its hash, as frames have it; 0: any @param body its
  * registration @return the namespace, or NULL: it was logged why not */
@@ -102,6 +102,9 @@ uint32_t steps_server_there(const struct server *server, const struct nspace *ns
 /** Gives handles to the step of a server that the RM has named. @return its namespace, or NULL with
  * the reason in @p err */
 struct nspace *steps_attach(struct server *server, const struct rm_server *found, struct err *err);
+/** Makes handles of a namespace known to the back end, and where its servers are once that is
+ * known. @param handles how many there were before */
+void steps_name_servers(struct server *server, struct nspace *ns, uint32_t handles);
 /** Tells server @p node of a namespace, once. */
 void steps_tell(struct server *server, struct nspace *ns, uint32_t node);
 /** @return the first server of the own step that hosts a process of @p set: all of these know as

@@ -48,6 +48,7 @@ void steps_tidy(struct server *server, uint32_t node)
         sets_delete(server, ns);
     server->hooks->nspace_ended(server, ns->foreign->name);
     steps_keep(server, ns);
+    spread_forget(server, ns->foreign->name);
 }
 
 bool steps_lost(struct server *server, uint32_t node)

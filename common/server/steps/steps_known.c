@@ -148,7 +148,6 @@ void steps_keep(struct server *server, struct nspace *ns)
         timer_init(&server->kept, &server->timers, on_kept, server);
         timer_at(&server->kept, ns->foreign->until);
     }
-    spread_forget(server, ns->foreign->name);
 }
 
 void steps_group_ended(struct server *server)
