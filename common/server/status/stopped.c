@@ -36,6 +36,7 @@ struct stops {
     struct of_node *of_node; /* the head's; NULL: none has told */
     struct counts sum;       /* of these */
     uint32_t awaited;        /* servers that a new head has to hear before it says a sum */
+    char where[STOPPED_WHERE_SIZE]; /* PMIX_BREAKPOINT, as last heard: here, or from a server */
     struct timer report;
     struct waiter waiters[WAITERS_MAX];
     unsigned nwaiters;
@@ -75,7 +76,15 @@ static bool is_ready(const struct server *server, const struct counts *sum)
     return sum->stopped > 0 && sum->stopped + sum->gone >= stopped_wanted(server);
 }
 
-static void set(struct server *server, const struct counts *sum, const char *where)
+/* Who tells that some have ended need not know where others wait. */
+static void note_where(struct server *server, const char *where)
+{
+    struct stops *stops = server->stops;
+    if (where[0] != '\0')
+        snprintf(stops->where, sizeof stops->where, "%s", where);
+}
+
+static void set(struct server *server, const struct counts *sum)
 {
     struct stopped *stopped = &server->stopped;
     struct stops *stops = server->stops;
@@ -89,11 +98,7 @@ static void set(struct server *server, const struct counts *sum, const char *whe
         timer_stop(&stops->report);
     stopped->n = n;
     stopped->ready = is_ready(server, sum);
-    if (n == 0)
-        stopped->where[0] = '\0';
-    else if (where !=
-             stopped->where) /* some are released, or gone: the others wait where they did */
-        snprintf(stopped->where, sizeof stopped->where, "%s", where);
+    snprintf(stopped->where, sizeof stopped->where, "%s", n == 0 ? "" : stops->where);
     server_stand_still(server);
     if (n == 0)
         log_info("no process waits for a debugger any more");
@@ -111,7 +116,7 @@ static void put(struct wire_out *frame, const struct counts *counts, const char 
     wire_put_u32(frame, counts->stopped);
     wire_put_u32(frame, counts->gone);
     wire_put_u32(frame, counts->released);
-    wire_put_str(frame, where);
+    wire_put_str(frame, counts->stopped > 0 ? where : "");
 }
 
 /* @param most tasks that there are @return whether it makes sense */
@@ -161,7 +166,7 @@ static void need_nodes(struct server *server)
 }
 
 /* Says the sums to all others, where it is worth it. */
-static void say(struct server *server, const char *where)
+static void say(struct server *server)
 {
     const struct stopped *stopped = &server->stopped;
     struct stops *stops = server->stops;
@@ -172,29 +177,30 @@ static void say(struct server *server, const char *where)
     if (stops->head != server->boot.node || stops->awaited > 0 || !worth)
         return;
     struct wire_out word = {0};
-    put(&word, &sum, where);
+    put(&word, &sum, stops->where);
     server_say(server, &word);
-    set(server, &sum, where);
+    set(server, &sum);
 }
 
-static void tell(struct server *server, const char *where);
+static void tell(struct server *server);
 
-static void add(struct server *server, uint32_t node, const struct counts *counts,
-                const char *where)
+static void add(struct server *server, uint32_t node, const struct counts *counts)
 {
     need_nodes(server);
     put_in(server->stops, node, counts);
-    say(server, where);
+    say(server);
     if (node != server->boot.node)
-        tell(server, server->stopped.where); /* who of this node is gone is worth it now */
+        tell(server); /* who of this node is gone is worth it now */
 }
 
 void stopped_receive(struct server *server, uint32_t from, const void *body, size_t len)
 {
     char where[STOPPED_WHERE_SIZE];
     struct counts counts;
-    if (get(body, len, server->boot.nodes[from].ntasks, &counts, where))
-        add(server, from, &counts, where);
+    if (!get(body, len, server->boot.nodes[from].ntasks, &counts, where))
+        return;
+    note_where(server, where);
+    add(server, from, &counts);
 }
 
 void stopped_said(struct server *server, uint32_t from, const void *body, size_t len)
@@ -204,8 +210,9 @@ void stopped_said(struct server *server, uint32_t from, const void *body, size_t
     (void)from;
     if (!get(body, len, server->boot.ntasks, &sum, where))
         return;
-    set(server, &sum, where);
-    tell(server, server->stopped.where);
+    note_where(server, where);
+    set(server, &sum);
+    tell(server);
 }
 
 void stopped_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
@@ -253,25 +260,25 @@ static bool are_worth(const struct server *server, const struct counts *n)
            (waits && all && (n->stopped != told->stopped || n->gone != told->gone));
 }
 
-static void tell_all(struct server *server, const struct counts *n, const char *where)
+static void tell_all(struct server *server, const struct counts *n)
 {
     struct stops *stops = server->stops;
     stops->told = *n;
     if (stops->head == server->boot.node) {
-        add(server, server->boot.node, n, where);
+        add(server, server->boot.node, n);
         return;
     }
     struct wire_out frame = {0};
-    put(&frame, n, where);
+    put(&frame, n, stops->where);
     link_send(server->link, stops->head, &frame);
 }
 
 /* Tells the head, where it is worth it. */
-static void tell(struct server *server, const char *where)
+static void tell(struct server *server)
 {
     const struct counts n = count(server);
     if (are_worth(server, &n))
-        tell_all(server, &n, where);
+        tell_all(server, &n);
 }
 
 void stopped_ready(struct server *server, uint32_t rank, const char *where)
@@ -281,8 +288,9 @@ void stopped_ready(struct server *server, uint32_t rank, const char *where)
         if ((rank == STOP_ALL || here->ranks[k] == rank) && !task_has_ended(&server->tasks[k])) {
             log_debug("rank %u waits for a debugger, at %s", here->ranks[k], where);
             server->tasks[k].debug = DEBUG_STOPPED;
+            note_where(server, where);
         }
-    tell(server, where);
+    tell(server);
 }
 
 void stopped_release(struct server *server, uint32_t first, uint32_t last)
@@ -298,7 +306,7 @@ void stopped_release(struct server *server, uint32_t first, uint32_t last)
             signals_continue(server, k);
         server->tasks[k].debug = DEBUG_RELEASED;
     }
-    tell(server, server->stopped.where);
+    tell(server);
 }
 
 void stopped_runs(struct server *server, uint32_t rank)
@@ -309,18 +317,18 @@ void stopped_runs(struct server *server, uint32_t rank)
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (here->ranks[k] == rank && server->tasks[k].debug == DEBUG_STOPPED)
             server->tasks[k].debug = DEBUG_RELEASED;
-    tell(server, server->stopped.where);
+    tell(server);
 }
 
 void stopped_signalled(struct server *server)
 {
-    tell(server, server->stopped.where);
+    tell(server);
 }
 
 void stopped_task_ended(struct server *server, uint32_t slot)
 {
     if (slot < boot_here(&server->boot)->ntasks)
-        tell(server, server->stopped.where);
+        tell(server);
 }
 
 /* ---- another view ---- */
@@ -360,11 +368,11 @@ void stopped_view_changed(struct server *server, const struct ranges *lost,
             begin(server);
     }
     if (news && server->stopped.n > 0)
-        tell_all(server, &n, server->stopped.where);
+        tell_all(server, &n);
     else
-        tell(server, server->stopped.where);
+        tell(server);
     if (stops->of_node != NULL)
-        say(server, server->stopped.where);
+        say(server);
 }
 
 /* ---- life ---- */

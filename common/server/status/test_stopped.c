@@ -12,6 +12,7 @@
 #include "common/util/test_cmocka.h"
 #include "common/view/view.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static uint32_t r0[] = {0, 1}, r1[] = {2, 3}, r2[] = {4, 5};
@@ -21,12 +22,13 @@ static struct task tasks[2];
 static unsigned nsaid, nready, nanswers, ncontinued, ntold;
 static bool out[3];      /* servers that are not in the view */
 static uint32_t last[4]; /* what the head was told last: its node, and the numbers */
+static char last_where[STOPPED_WHERE_SIZE], ready_where[STOPPED_WHERE_SIZE];
 
 /* ---- the parts of the server that stopped.c calls ---- */
 
 static void ready(struct server *s)
 {
-    (void)s;
+    snprintf(ready_where, sizeof ready_where, "%s", s->stopped.where);
     nready++;
 }
 
@@ -80,6 +82,7 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     last[0] = node;
     for (int i = 1; i < 4; i++)
         last[i] = wire_get_u32(&in);
+    wire_get_str(&in, last_where, sizeof last_where);
     ntold++;
     wire_out_free(frame);
 }
@@ -100,6 +103,8 @@ static int open_of(uint32_t node, uint32_t nnodes)
     memset(tasks, 0, sizeof tasks);
     memset(out, 0, sizeof out);
     memset(last, 0, sizeof last);
+    memset(last_where, 0, sizeof last_where);
+    memset(ready_where, 0, sizeof ready_where);
     server = (struct server){
         .boot = {.node = node, .nnodes = nnodes, .nodes = nodes, .ntasks = 2 * nnodes},
         .tasks = tasks,
@@ -142,6 +147,13 @@ static struct wire_out counts(uint32_t n, uint32_t gone, uint32_t released, cons
     wire_put_u32(&body, released);
     wire_put_str(&body, where);
     return body;
+}
+
+static void node_has_at(uint32_t node, uint32_t n, uint32_t gone, const char *where)
+{
+    struct wire_out body = counts(n, gone, 0, where);
+    stopped_receive(&server, node, body.data, body.len);
+    wire_out_free(&body);
 }
 
 /* @param n how many of a node wait */
@@ -366,6 +378,40 @@ static void the_others_begin_to_wait(void **state)
     assert_int_equal(nready, 1);
 }
 
+/* Who tells the end of the last does not know where the others wait. */
+static void where_is_kept(void **state)
+{
+    (void)state;
+    stopped_ready(&server, STOP_ALL, "pmix-init");
+    node_has_at(1, 0, 2, "");
+    assert_int_equal(nready, 1);
+    assert_string_equal(ready_where, "pmix-init");
+}
+
+/* A process here ends before the head has said that another one here waits. */
+static void one_ends_before_the_word(void **state)
+{
+    (void)state;
+    stopped_ready(&server, 2, "pmix-init");
+    told(0, 1, 0, 1);
+    assert_string_equal(last_where, "pmix-init");
+    server.stopped.stop.where = STOP_IN_INIT;
+    ends(1);
+    told(0, 1, 1, 2);
+    assert_string_equal(last_where, "pmix-init");
+}
+
+/* The head is lost before it has said that one waits. */
+static void the_head_is_lost_before_the_word(void **state)
+{
+    (void)state;
+    stopped_ready(&server, 4, "pmix-init");
+    told(0, 1, 0, 1);
+    is_lost(0);
+    told(1, 1, 0, 2);
+    assert_string_equal(last_where, "pmix-init");
+}
+
 /* More than a node has, and half a message. */
 static void wrong_counts(void **state)
 {
@@ -396,7 +442,10 @@ int main(void)
         SECOND(the_head_is_lost),
         SECOND(another_is_quicker),
         SECOND(the_others_begin_to_wait),
+        SECOND(one_ends_before_the_word),
         THIRD(another_server_is_the_head),
+        THIRD(the_head_is_lost_before_the_word),
+        TEST(where_is_kept),
         TEST(wrong_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
