@@ -173,9 +173,10 @@ static void send_directly(void *arg, uint32_t handle)
     if (loopback_below(&node->net->random, 1000) < node->net->conf.cut)
         cut(node, to);
     while ((o = link_next(node->link, handle)) != NULL) {
-        size_t len = o->len;
-        void *data = memcpy(loopback_must(malloc(len)), o->data, len);
-        data = loopback_must(shared_bytes_join(data, &len, o->body));
+        size_t len = outgoing_len(o);
+        unsigned char *data = memcpy(loopback_must(malloc(len)), o->data, o->len);
+        if (o->body != NULL)
+            memcpy(data + o->len, o->body->data, o->body->len);
         if (is_seen(node, to, data, len))
             launch(node, to, data, len, false);
         free(data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A head that ends in order tells the next server of its step, which may go on, what is kept. And
  * it hands over what outlives the step: to the holder, or, where it is that itself, to the head of
- * another step. That one keeps it as if its own step had published it.
+ * another step, which keeps it as if its own step had published it.
  */
 #include "common/holder/private.h"
 

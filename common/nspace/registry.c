@@ -59,7 +59,7 @@ void registry_list(const struct registry_entry *entry, struct proclist *list)
         proclist_add_set(list, &entry->members);
     } else if (proclist_is_of(&entry->order, &entry->members)) {
         proclist_add_list(list, &entry->order);
-    } else { /* some members have left */
+    } else { /* not all of the order are members */
         for (struct proclist_at at = {0}; proclist_next(&entry->order, &at);)
             if (procset_has(&entry->members, at.nspace, at.rank))
                 proclist_add(list, at.nspace, at.rank, at.rank);

@@ -143,10 +143,10 @@ static void assert_means(const struct registry *registry, uint32_t rank, bool al
 /* Of a group by its ranks; in queries, and where a process is named by the group. */
 static void members_have_an_order(void **state)
 {
-    static const uint32_t given[] = {2, 0, 3, 1}, sorted[] = {0, 1, 2, 3};
+    static const uint32_t given[] = {2, 0, 3, 1}, sorted[] = {0, 1, 2, 3}, without[] = {2, 0, 1};
     struct registry *registry = registry_new(), *other = registry_new();
     struct proclist order = {0};
-    struct procset set = set_of(0, 3), none = {0};
+    struct procset set = set_of(0, 3), fewer = set_of(0, 2), none = {0};
     struct wire_out out = {0};
     int rc;
     (void)state;
@@ -166,8 +166,12 @@ static void members_have_an_order(void **state)
     assert_list(&other->entries[0], given, 4);
     out.data[out.len - 1] ^= 1; /* the last rank: one is there twice now */
     assert_int_equal(registry_merge(other, out.data, out.len), -1);
+    add(registry, REGISTRY_GROUP, "c", 0, 2); /* the order names one that is no member */
+    registry_order(registry, "c", &fewer, &order);
+    assert_list(&registry->entries[1], without, 3);
     wire_out_free(&out);
     procset_free(&set);
+    procset_free(&fewer);
     proclist_free(&order);
     registry_free(registry);
     registry_free(other);

@@ -355,7 +355,7 @@ static void output_may_wait(void **state)
     log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
 }
 
-/* Nobody knocks at a server that has not taken what it was sent. */
+/* A sender does not knock at a server that has not taken what it was sent. */
 static void a_server_that_takes_nothing(void **state)
 {
     struct got got = {0};

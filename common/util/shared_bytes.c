@@ -48,20 +48,6 @@ struct shared_bytes *shared_bytes_hold(struct shared_bytes *bytes)
     return bytes;
 }
 
-void *shared_bytes_join(void *data, size_t *len, const struct shared_bytes *bytes)
-{
-    if (bytes == NULL)
-        return data;
-    unsigned char *all = realloc(data, *len + bytes->len + 1);
-    if (all == NULL) {
-        free(data);
-        return NULL;
-    }
-    memcpy(all + *len, bytes->data, bytes->len);
-    *len += bytes->len;
-    return all;
-}
-
 void shared_bytes_drop(struct shared_bytes *bytes)
 {
     if (bytes == NULL || atomic_fetch_sub(&bytes->owners, 1) > 1)

@@ -40,10 +40,6 @@ struct shared_bytes *shared_bytes_part(struct shared_bytes *whole, const void *d
 /** Adds an owner. @param bytes may be NULL @return @p bytes */
 struct shared_bytes *shared_bytes_hold(struct shared_bytes *bytes);
 
-/** Appends bytes to malloc()ed ones. @param data taken over @param len of @p data, and then of all
- * @param bytes may be NULL @return all of them, malloc()ed, or NULL when memory is out */
-void *shared_bytes_join(void *data, size_t *len, const struct shared_bytes *bytes);
-
 /** Removes an owner; the last one's removal frees the bytes. @param bytes may be NULL
  * @thread any */
 void shared_bytes_drop(struct shared_bytes *bytes);

@@ -76,7 +76,7 @@ static bool is_ready(const struct server *server, const struct counts *sum)
     return sum->stopped > 0 && sum->stopped + sum->gone >= stopped_wanted(server);
 }
 
-/* Who tells that some have ended need not know where others wait. */
+/* A server that tells of an end alone may not know where others wait, and says "". */
 static void note_where(struct server *server, const char *where)
 {
     struct stops *stops = server->stops;

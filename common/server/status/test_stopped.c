@@ -378,7 +378,7 @@ static void the_others_begin_to_wait(void **state)
     assert_int_equal(nready, 1);
 }
 
-/* Who tells the end of the last does not know where the others wait. */
+/* The server of the last one that ends does not know where the others wait. */
 static void where_is_kept(void **state)
 {
     (void)state;
